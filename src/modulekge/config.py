@@ -1,0 +1,202 @@
+"""Settings: strict TOML into frozen dataclasses, and back."""
+
+import dataclasses
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from modulekge.errors import ConfigError, nearest
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Which row, at which size, started how. Words left empty are the named row's."""
+
+    name: str = "ModulE-HH"
+    k: int = 128  # blocks: the paper's embedding multiplier
+    chart: Literal["normalised", "exponential", "angles"] = "normalised"
+    scalar_scale: float = 1e-3  # standard deviation of free scalars at the start
+    vector_scale: float = 1.0  # scale of the numbers that chart unit elements at the start
+    scalar: str = ""
+    vector: str = ""
+    scaling: str = ""
+    rotation: str = ""
+    score: str = ""
+
+
+@dataclass(frozen=True)
+class LossConfig:
+    """What is minimised over all entities for each question."""
+
+    kind: Literal["softmax", "logistic"] = "softmax"
+    smoothing: float = 0.0  # this share of the target is spread over all entities
+    degree: float = 0.0  # a in the weight 1 - a + a deg(t) / max deg of a question with answer t
+
+
+@dataclass(frozen=True)
+class PenaltyConfig:
+    r"""$\lambda (\lambda_1 G(h) + \lambda_2 G(r) + \lambda_3 G(t))$, averaged over a batch."""
+
+    strength: float = 0.05
+    head: float = 2.0
+    relation: float = 0.5
+    tail: float = 2.0
+    p: int = 3
+    form: Literal["power", "rooted", "G"] = "power"
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How it is minimised, on what, and when to stop."""
+
+    epochs: int = 100
+    batch: int = 500
+    optimizer: Literal["adagrad", "adam"] = "adagrad"
+    lr: float = 0.1
+    decay: float = 1.0  # the learning rate is multiplied by this after each epoch
+    every: int = 5  # epochs from one validation to the next
+    patience: int = 0  # validations without a better valid MRR before stopping; 0: never stop early
+    seed: int = 0
+    device: str = "auto"
+    matmul: Literal["float32", "tf32", "bfloat16"] = "float32"
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that determines a run, apart from the data set."""
+
+    data: str = "world"
+    model: ModelConfig = field(default_factory=ModelConfig)
+    loss: LossConfig = field(default_factory=LossConfig)
+    penalty: PenaltyConfig = field(default_factory=PenaltyConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        for key, least, most in _BOUNDS:
+            section, name = key.split(".")
+            value = getattr(getattr(self, section), name)
+            if not least <= value <= most:
+                raise ConfigError(f"{key} = {value}: expected a number from {least:g} to {most:g}")
+
+
+_BOUNDS = (
+    ("model.k", 1, 1 << 20),
+    ("model.scalar_scale", 1e-12, 1e6),
+    ("model.vector_scale", 1e-6, 1e6),
+    ("loss.smoothing", 0, 0.999),
+    ("loss.degree", 0, 1),
+    ("penalty.strength", 0, 1e6),
+    ("penalty.head", 0, 1e6),
+    ("penalty.relation", 0, 1e6),
+    ("penalty.tail", 0, 1e6),
+    ("penalty.p", 2, 6),
+    ("train.epochs", 1, 1_000_000),
+    ("train.batch", 1, 1 << 24),
+    ("train.lr", 1e-9, 1e3),
+    ("train.decay", 1e-3, 1),
+    ("train.every", 1, 1_000_000),
+    ("train.patience", 0, 1_000_000),
+    ("train.seed", 0, 2**32 - 1),
+)
+
+Section = TypeVar("Section")
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Read a recipe as nested settings, still to be checked by :func:`make_config`."""
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}; name an existing recipe file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+
+
+def parse_setting(text: str) -> dict[str, Any]:
+    """Read one setting of the command line, ``train.epochs=5``; a bare word is a string."""
+    key, equals, value = text.partition("=")
+    if not (equals and key.strip()):
+        raise ConfigError(f"--set {text}: expected section.key=value, such as train.epochs=5")
+    try:
+        parsed = tomllib.loads(f"value = {value.strip()}")["value"]
+    except tomllib.TOMLDecodeError:
+        parsed = value.strip()
+    return nested(key.strip(), parsed)
+
+
+def nested(key: str, value: Any) -> dict[str, Any]:
+    """Return the setting of a dotted key, ``train.epochs``, as it stands in a recipe."""
+    section, dot, name = key.partition(".")
+    return {section: {name: value}} if dot else {section: value}
+
+
+def make_config(layers: Iterable[Mapping[str, Any]], place: str = "config") -> Config:
+    """Lay settings over the defaults, later ones over earlier ones, and check every one of them."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            old = merged.get(key)
+            merged[key] = {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
+    return _build(Config, merged, "", place)
+
+
+def write_config(config: Config) -> str:
+    """Return the settings as TOML; reading it gives the same settings."""
+    lines = []
+    for name, value in dataclasses.asdict(config).items():
+        if isinstance(value, dict):
+            lines += ["", f"[{name}]", *(f"{key} = {_toml(item)}" for key, item in value.items())]
+        else:
+            lines.append(f"{name} = {_toml(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: str | int | float) -> str:
+    """A JSON string is a TOML string; numbers are written so that they read back equal."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+def _build(kind: type[Section], settings: Mapping[str, Any], prefix: str, place: str) -> Section:
+    types = get_type_hints(kind)
+    values = {}
+    for key, value in settings.items():
+        dotted = prefix + key
+        if key not in types:
+            raise ConfigError(f"{place}: unknown key {dotted}; {_advice(key, prefix, types)}")
+        values[key] = _check(types[key], value, dotted, place)
+    return kind(**values)
+
+
+def _advice(key: str, prefix: str, types: Mapping[str, Any]) -> str:
+    """Name the nearest key of this section, or else of another."""
+    if near := nearest(key, types, 1):
+        return f"did you mean {prefix}{near[0]}?"
+    elsewhere = [
+        f"{section}.{name}"
+        for section, kind in get_type_hints(Config).items()
+        if dataclasses.is_dataclass(kind)
+        for name in nearest(key, get_type_hints(kind), 1)
+    ]
+    return f"did you mean {elsewhere[0]}?" if elsewhere else f"known: {', '.join(types)}"
+
+
+def _check(wanted: Any, value: Any, key: str, place: str) -> Any:
+    if dataclasses.is_dataclass(wanted):
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"{place}: {key} = {value!r}: expected a section [{key}] with keys of its own")
+        return _build(wanted, value, f"{key}.", place)  # type: ignore[arg-type]
+    if get_origin(wanted) is Literal:
+        if value not in get_args(wanted):
+            raise ConfigError(f"{place}: {key} = {value!r}: expected one of {', '.join(get_args(wanted))}")
+        return value
+    if wanted is float and type(value) is int:
+        return float(value)
+    if type(value) is not wanted:
+        raise ConfigError(f"{place}: {key} = {value!r}: expected {_NAMES[wanted]}")
+    return value
+
+
+_NAMES = {int: "a whole number", float: "a number", str: "text in quotes"}

@@ -1,0 +1,41 @@
+"""Errors that say the place, the finding and the fix, each in one line."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class ModulekgeError(Exception):
+    """What a user can mend: the command line prints it as one line and exits with 2."""
+
+
+class DataError(ModulekgeError):
+    """A file of triples or labels that cannot be read as one."""
+
+
+class ConfigError(ModulekgeError):
+    """A setting that does not exist or cannot have this value."""
+
+
+class UnknownNameError(ModulekgeError):
+    """A name (of a model, data set, entity, relation) that nothing bears."""
+
+
+class RunError(ModulekgeError):
+    """A run folder that is missing something or is not what it says."""
+
+
+class TrainingError(ModulekgeError):
+    """Training that cannot go on."""
+
+
+def nearest(word: str, known: Iterable[str], count: int = 3) -> list[str]:
+    """Return the known names that look most like ``word``, whatever their case."""
+    by_fold = {name.casefold(): name for name in known}
+    return [by_fold[near] for near in get_close_matches(word.casefold(), by_fold, count, 0.6)]
+
+
+def unknown(kind: str, word: str, known: Iterable[str], fix: str) -> UnknownNameError:
+    """Say that no ``kind`` is called ``word``, with the nearest names, else how to list them all."""
+    near = nearest(word, known)
+    advice = f"did you mean {' or '.join(near)}?" if near else fix
+    return UnknownNameError(f"unknown {kind} {word!r}; {advice}")
