@@ -1,0 +1,90 @@
+"""Finite-dimensional real algebras, each given by its structure constants."""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from modulekge.shapes import Elements
+
+
+@dataclass(frozen=True, eq=False)
+class Algebra:
+    r"""A real algebra with basis $1 = e_0, \dots, e_{d-1}$ and $e_i e_j = \sum_k c_{ijk} e_k$."""
+
+    name: str
+    constants: Int[Tensor, "d d d"]
+
+    @property
+    def dim(self) -> int:
+        """$d$, the number of components of an element."""
+        return self.constants.shape[0]
+
+    @cached_property
+    def commutative(self) -> bool:
+        """$e_i e_j = e_j e_i$ for all $i, j$."""
+        return torch.equal(self.constants, self.constants.transpose(0, 1))
+
+    @cached_property
+    def associative(self) -> bool:
+        """$(e_i e_j) e_k = e_i (e_j e_k)$ for all $i, j, k$."""
+        c = self.constants
+        return torch.equal(torch.einsum("ijm,mkl->ijkl", c, c), torch.einsum("jkm,iml->ijkl", c, c))
+
+    def mul(self, x: Elements, y: Elements) -> Elements:
+        r"""$xy$, with $(xy)_k = \sum_{ij} c_{ijk} x_i y_j$.
+
+        An operand with fewer components lies in the span of its first basis elements, so that a
+        shorter $x$ times $y$ is the module map $S \times V \to V$ of the paper.
+        """
+        if x.shape[-2] == 1 or y.shape[-2] == 1:
+            return x * y  # R is central in every algebra
+        xs, ys = x.unbind(-2), y.unbind(-2)
+        components = []
+        for (i, j, c), *rest in _terms(self, len(xs), len(ys)):
+            total = xs[i] * ys[j] if c == 1 else c * xs[i] * ys[j]
+            for i_, j_, c_ in rest:
+                total = torch.addcmul(total, xs[i_], ys[j_], value=c_)
+            components.append(total)
+        return torch.stack(components, dim=-2)
+
+    def conj(self, x: Elements) -> Elements:
+        r"""$\bar x = x_0 e_0 - \sum_{i>0} x_i e_i$."""
+        return torch.cat([x[..., :1, :], -x[..., 1:, :]], dim=-2)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@lru_cache
+def _terms(a: Algebra, dx: int, dy: int) -> tuple[tuple[tuple[int, int, int], ...], ...]:
+    """Per component $k$ of a product, the $(i, j, c_{ijk})$ that are not zero: the unrolled sum."""
+    part = a.constants[:dx, :dy]
+    rows = [
+        tuple((int(i), int(j), int(part[i, j, k])) for i, j in part[..., k].nonzero().tolist())
+        for k in range(a.dim)
+    ]
+    return tuple(row for row in rows if row)
+
+
+def double(a: Algebra, name: str) -> Algebra:
+    r"""Cayley-Dickson: pairs over $A$ with $(p, q)(r, s) = (pr - \bar s q,\; sp + q \bar r)$.
+
+    $A$ is kept as the span of the first basis elements; no sign is typed by hand.
+    """
+    d, c = a.dim, a.constants
+    bar = torch.tensor([1] + [-1] * (d - 1))
+    out = c.new_zeros(2 * d, 2 * d, 2 * d)
+    out[:d, :d, :d] = c  # p r
+    out[d:, d:, :d] = -(bar[:, None, None] * c).transpose(0, 1)  # -conj(s) q
+    out[:d, d:, d:] = c.transpose(0, 1)  # s p
+    out[d:, :d, d:] = c * bar[:, None]  # q conj(r)
+    return Algebra(name, out)
+
+
+R = Algebra("R", torch.ones(1, 1, 1, dtype=torch.int64))
+C = double(R, "C")
+H = double(C, "H")
+ALGEBRAS = (R, C, H)

@@ -1,0 +1,46 @@
+import pytest
+import torch
+
+from modulekge.data.dataset import Dataset
+from modulekge.data.vocabulary import Vocabulary
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers_every_time():
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _no_user_folders(monkeypatch, tmp_path):
+    monkeypatch.delenv("MODULEKGE_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def double():
+    """Run a test in float64, where laws hold to many digits."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.fixture
+def family() -> Dataset:
+    """Two families of three generations: parent, its inverse child, and the symmetric sibling."""
+    people = ("ada", "bob", "cid", "dan", "eve", "fay", "gil", "hal")
+    parent = [(0, 1), (0, 2), (1, 3), (2, 4), (5, 6), (5, 7)]
+    triples = [(a, 0, b) for a, b in parent] + [(b, 1, a) for a, b in parent]
+    triples += [(1, 2, 2), (2, 2, 1), (6, 2, 7), (7, 2, 6)]
+    ids = torch.tensor(triples)
+    held = torch.tensor([4, 12])
+    train = torch.ones(len(ids), dtype=torch.bool)
+    train[held] = False
+    return Dataset(
+        "family",
+        Vocabulary("entity", people, {"ada": "Ada Lovelace"}),
+        Vocabulary("relation", ("parent", "child", "sibling")),
+        ids[train],
+        ids[held[:1]],
+        ids[held[1:]],
+    )
