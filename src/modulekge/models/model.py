@@ -1,0 +1,80 @@
+"""The one model of this library; what it is, its row says."""
+
+import torch
+from jaxtyping import Float
+from torch import Generator, Tensor, nn
+
+from modulekge.algebra.groups import Group
+from modulekge.algebra.norms import N
+from modulekge.models.spec import ModelSpec
+from modulekge.shapes import Entities, Ids, Queries, Scores
+
+
+class Model(nn.Module):
+    r"""Score of $(h, r, t)$: the row's score of $T_{s_r}(s_h) \odot T_{v_r}(v_h)$ with $s_t \odot v_t$.
+
+    Everything above sees only :meth:`queries` against the table :meth:`entities`.
+    """
+
+    def __init__(self, spec: ModelSpec, n_entities: int, n_relations: int, k: int) -> None:
+        super().__init__()
+        self.spec, self.k = spec, k
+
+        def table(rows: int, group: Group) -> nn.Parameter:
+            return nn.Parameter(torch.empty(rows, group.width, k))
+
+        self.entity_scalar = table(n_entities, spec.scalar)
+        self.entity_vector = table(n_entities, spec.vector)
+        self.relation_scaling = table(n_relations, spec.scaling.group)
+        self.relation_rotation = table(n_relations, spec.rotation.group)
+        self.score_weights = nn.Parameter(torch.tensor(spec.score.weights, dtype=torch.float32))
+
+    @torch.no_grad()
+    def draw(self, generator: Generator, scalar_scale: float, vector_scale: float) -> "Model":
+        """Start from random numbers: free elements at one scale, charts of unit ones at another."""
+        scales = {"free": scalar_scale, "unit": vector_scale}
+        for table, group in (
+            (self.entity_scalar, self.spec.scalar),
+            (self.entity_vector, self.spec.vector),
+            (self.relation_scaling, self.spec.scaling.group),
+            (self.relation_rotation, self.spec.rotation.group),
+        ):
+            numbers = group.chart.draw(tuple(table.shape), generator)
+            table.copy_(numbers * scales.get(group.chart.kind, 1.0))
+        return self
+
+    def entities(self) -> Entities:
+        r"""$s_e \odot v_e$ of every entity."""
+        return self.spec.entity(self.entity_scalar, self.entity_vector)
+
+    def queries(self, heads: Ids, relations: Ids) -> Queries:
+        r"""$T_{s_r}(s_h) \odot T_{v_r}(v_h)$ of each (head, relation)."""
+        return self.spec.query(
+            self.entity_scalar.index_select(0, heads),
+            self.entity_vector.index_select(0, heads),
+            self.relation_scaling.index_select(0, relations),
+            self.relation_rotation.index_select(0, relations),
+        )
+
+    def scores(self, queries: Queries, entities: Entities) -> Scores:
+        """Every query against every entity of a table, or of some rows of it."""
+        return self.spec.score.all_pairs(queries, entities, self.score_weights)
+
+    def forward(self, heads: Ids, relations: Ids) -> Scores:
+        """Return the scores of all tails."""
+        return self.scores(self.queries(heads, relations), self.entities())
+
+    def entity_norms(self, ids: Ids) -> Float[Tensor, "b n"]:
+        r"""$N(s_e \odot v_e) = N(s_e)$, since $v_e$ has modulus 1."""
+        return _norms(self.spec.scalar, self.entity_scalar, ids)
+
+    def relation_norms(self, ids: Ids) -> Float[Tensor, "b n"]:
+        r"""$N(s_r \odot v_r) = N(s_r)$, with $r$ read as the module element $s_r \odot v_r$."""
+        return _norms(self.spec.scaling.group, self.relation_scaling, ids)
+
+
+def _norms(group: Group, table: Tensor, ids: Ids) -> Float[Tensor, "b n"]:
+    """$N$ of elements; exactly 1, without a gradient of rounding errors, where they are units."""
+    if group.chart.kind in ("one", "unit"):
+        return table.new_ones(len(ids), table.shape[-1])
+    return N(group.point(table.index_select(0, ids)))

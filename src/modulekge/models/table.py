@@ -1,0 +1,75 @@
+"""Table 1 of the paper, its ablations, and the readings of ModulE-HH, as data.
+
+Where the paper's table and its text or the models' own papers differ, the row follows the model (see
+docs/paper.md): DistMult scores by inner product; HAKE scores modulus and phase apart and has a bias;
+ModulE-HH scales by any quaternion, and its unit form is the reading "ModulE-HH-unit".
+"""
+
+from dataclasses import replace
+
+from modulekge.algebra.algebra import H
+from modulekge.algebra.groups import FIXED_SCALE, FIXED_TURN, TRIVIAL, left, rotation, scaling
+from modulekge.config import ModelConfig
+from modulekge.errors import unknown
+from modulekge.models.spec import COLUMNS, ModelSpec, chart, row
+
+# fmt: off
+TABLE_1 = (
+    #   model        S    V      T_S        T_V       score
+    row("DistMult",  "R", "R",   "GL(1)",   "V^f",    "inner"),
+    row("RotatE",    "R", "C",   "S^f",     "U(1)",   "distance"),
+    row("HAKE",      "R", "R^2", "GL(1)+b", "SO(2)",  "split"),
+    row("NagE",      "R", "R^3", "S^f",     "SO(3)",  "distance"),
+    row("QuatE",     "R", "H",   "S^f",     "U_H(1)", "inner"),
+    row("ModulE-RC", "R", "C",   "GL(1)",   "U(1)",   "inner"),
+    row("ModulE-RH", "R", "H",   "GL(1)",   "U_H(1)", "inner"),
+    row("ModulE-HH", "H", "H",   "GL(1,H)", "U_H(1)", "inner"),
+)
+# fmt: on
+
+RC, RH, HH = TABLE_1[-3:]
+
+ABLATIONS = (
+    *(
+        replace(whole, name=f"{whole.name}-scalar", vector=TRIVIAL, rotation=FIXED_TURN)
+        for whole in (RC, RH, HH)
+    ),
+    *(
+        replace(whole, name=f"{whole.name}-vector", scalar=TRIVIAL, scaling=FIXED_SCALE)
+        for whole in (RC, RH, HH)
+    ),
+)
+
+READINGS = (
+    replace(HH, name="ModulE-HH-unit", scaling=rotation(H)),
+    replace(HH, name="ModulE-HH-left", scaling=scaling(H, left), rotation=rotation(H, left)),
+    replace(HH, name="ModulE-HH-outer", scaling=scaling(H, left)),
+    replace(HH, name="ModulE-HH-inner", rotation=rotation(H, left)),
+)
+
+MODELS = {spec.name: spec for spec in (*TABLE_1, *ABLATIONS, *READINGS)}
+
+
+def spec_of(config: ModelConfig) -> ModelSpec:
+    """Return the row that a configuration names, with the words it gives in place of the row's own.
+
+    A named row with other words is no longer that model: its name gets a star.
+    """
+    given = {column: word for column in COLUMNS if (word := getattr(config, column))}
+    if len(given) == len(COLUMNS):
+        spec = row(config.name, **given)
+    else:
+        known = named(config.name)
+        spec = row(known.name, **{**known.words(), **given})
+    published = MODELS.get(spec.name)
+    if published and published.words() != spec.words():
+        spec = replace(spec, name=f"{spec.name}*")
+    return spec.charted(chart(config.chart))
+
+
+def named(name: str) -> ModelSpec:
+    """Return the row of this name, whatever its case."""
+    for known, spec in MODELS.items():
+        if known.casefold() == name.casefold():
+            return spec
+    raise unknown("model", name, MODELS, "'modulekge models' lists them all")

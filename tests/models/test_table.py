@@ -1,0 +1,278 @@
+"""Each row: its size, its formula as its own paper writes it, and that it can learn."""
+
+import pytest
+import torch
+
+from modulekge.algebra.groups import UNIT_CHARTS
+from modulekge.config import Config, make_config
+from modulekge.errors import ModulekgeError
+from modulekge.evaluation.evaluate import rank
+from modulekge.models.model import Model
+from modulekge.models.spec import row
+from modulekge.models.table import ABLATIONS, MODELS, READINGS, TABLE_1, named, spec_of
+from modulekge.training.fit import fit
+from modulekge.training.optimize import make_optimizer
+
+close = torch.testing.assert_close
+EACH = pytest.mark.parametrize("spec", MODELS.values(), ids=MODELS)
+CHARTS = pytest.mark.parametrize("chart", UNIT_CHARTS.values(), ids=UNIT_CHARTS)
+H, R = torch.tensor([0, 3, 5]), torch.tensor([1, 0, 3])
+
+
+def drawn(spec, k: int = 4) -> Model:
+    model = Model(spec, 6, 4, k).to(torch.get_default_dtype())
+    return model.draw(torch.Generator().manual_seed(1), 1.0, 1.0)
+
+
+def parts(name: str, chart: str = "normalised"):
+    """Scalars, unit vectors, scalings, unit rotations of a model: what a paper calls s, v, s_r, v_r."""
+    spec = MODELS[name].charted(UNIT_CHARTS[chart])
+    model = drawn(spec)
+    groups = (spec.scalar, spec.vector, spec.scaling.group, spec.rotation.group)
+    tables = (model.entity_scalar, model.entity_vector, model.relation_scaling, model.relation_rotation)
+    return model, *(group.point(table) for group, table in zip(groups, tables, strict=True))
+
+
+def hamilton(x, y):
+    """The product of quaternions as QuatE's authors write it out."""
+    (s, x, y_, z), (p, q, r, t) = x.unbind(-2), y.unbind(-2)
+    return torch.stack(
+        [
+            s * p - x * q - y_ * r - z * t,
+            s * q + x * p + y_ * t - z * r,
+            s * r - x * t + y_ * p + z * q,
+            s * t + x * r - y_ * q + z * p,
+        ],
+        -2,
+    )
+
+
+def test_the_rows_of_the_paper():
+    assert [spec.name for spec in TABLE_1] == [
+        "DistMult", "RotatE", "HAKE", "NagE", "QuatE", "ModulE-RC", "ModulE-RH", "ModulE-HH",
+    ]  # fmt: skip
+    assert len(ABLATIONS) == 6
+    assert len(READINGS) == 4
+
+
+SIZES = {  # parameters per entity and relation, length of a query, in units of k, from the papers
+    "DistMult": (1, 1, 1), "RotatE": (2, 1, 2), "HAKE": (2, 3, 4), "NagE": (3, 3, 3), "QuatE": (4, 3, 4),
+    "ModulE-RC": (2, 2, 2), "ModulE-RH": (4, 4, 4), "ModulE-HH": (7, 7, 4),
+    "ModulE-RC-scalar": (1, 1, 1), "ModulE-RH-scalar": (1, 1, 1), "ModulE-HH-scalar": (4, 4, 4),
+    "ModulE-RC-vector": (1, 1, 2), "ModulE-RH-vector": (3, 3, 4), "ModulE-HH-vector": (3, 3, 4),
+    "ModulE-HH-unit": (7, 6, 4), "ModulE-HH-left": (7, 7, 4), "ModulE-HH-outer": (7, 7, 4),
+    "ModulE-HH-inner": (7, 7, 4),
+}  # fmt: skip
+
+
+@EACH
+def test_parameter_counts(spec):
+    entity, relation, query = SIZES[spec.name]
+    assert sum(g.freedom for g in spec.entity_groups) == entity
+    assert sum(g.freedom for g in spec.relation_groups) == relation
+    assert spec.query_size == query
+    minimal = spec.charted(UNIT_CHARTS["exponential"])
+    stored = {name: value.numel() for name, value in drawn(minimal, k=5).named_parameters()}
+    assert stored["entity_scalar"] + stored["entity_vector"] == 6 * 5 * entity
+    assert stored["relation_scaling"] + stored["relation_rotation"] == 4 * 5 * relation
+
+
+@pytest.mark.usefixtures("double")
+@CHARTS
+@EACH
+def test_score_is_that_of_the_moved_head_with_the_tail_and_all_slopes_are_finite(spec, chart):
+    model = drawn(spec.charted(chart))
+    scores = model(H, R)
+    assert scores.shape == (3, 6)
+    one_by_one = torch.cat(
+        [
+            model.scores(model.queries(H[i : i + 1], R[i : i + 1]), model.entities()[j : j + 1])
+            for i in range(3)
+            for j in range(6)
+        ]
+    ).reshape(3, 6)
+    close(scores, one_by_one)
+    scores.square().sum().backward()
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.numel())
+
+
+@pytest.mark.usefixtures("double")
+def test_distmult():
+    model, s, _, r, _ = parts("DistMult")
+    close(model(H, R), torch.einsum("bn,bn,en->be", s[H][:, 0], r[R][:, 0], s[:, 0]))
+
+
+@pytest.mark.usefixtures("double")
+def test_rotate():
+    model, s, v, _, r = parts("RotatE", "exponential")
+    entities = s[:, 0] * torch.complex(*v.unbind(1))
+    turns = torch.polar(torch.ones(4, 4), model.relation_rotation[:, 0])
+    close(torch.complex(*r.unbind(1)), turns)
+    close(model(H, R), -((entities[H] * turns[R])[:, None] - entities).abs().sum(-1))
+
+
+@pytest.mark.usefixtures("double")
+def test_hake():
+    """-w_m ||m_h (m_r + b) - m_t (1 - b)||_2 - w_p sum |sin((p_h + p_r - p_t) / 2)|, b bounded."""
+    model, *_ = parts("HAKE", "exponential")
+    model.score_weights.data.copy_(torch.tensor([0.7, 1.3]))
+    m, phase = model.entity_scalar[:, 0], model.entity_vector[:, 0]
+    m_r, bias = model.relation_scaling.unbind(1)
+    model.relation_scaling.data[:, 1].normal_(std=3)
+    turn = model.relation_rotation[:, 0]
+    expected = torch.empty(3, 6)
+    for i, (h, r) in enumerate(zip(H, R, strict=True)):
+        for t in range(6):
+            mod = m_r[r].abs()
+            b = bias[r].clamp(max=1)
+            b = torch.where(b < -mod, -mod, b)
+            modulus = torch.linalg.vector_norm(m[h] * (mod + b) - m[t] * (1 - b))
+            angle = torch.sin((phase[h] + turn[r] - phase[t]) / 2).abs().sum()
+            expected[i, t] = -0.7 * modulus - 1.3 * angle
+    close(model(H, R), expected)
+
+
+@pytest.mark.usefixtures("double")
+def test_nage_turns_by_true_rotation_matrices():
+    """SO3E: t ~ R h, R by Rodrigues' formula from the axis and angle that the quaternion stands for."""
+    model, s, v, _, g = parts("NagE")
+    entities = s * v
+    angle = 2 * torch.acos(g[:, 0])
+    axis = g[:, 1:] / torch.linalg.vector_norm(g[:, 1:], dim=1, keepdim=True)
+    x, y, z = axis.unbind(1)
+    zero = torch.zeros_like(x)
+    cross = torch.stack([zero, -z, y, z, zero, -x, -y, x, zero], -1).reshape(*x.shape, 3, 3)
+    sine, cosine = angle.sin()[..., None, None], angle.cos()[..., None, None]
+    matrices = torch.eye(3) + sine * cross + (1 - cosine) * cross @ cross
+    moved = torch.einsum("bnij,bjn->bin", matrices[R], entities[H])
+    close(model(H, R), -torch.linalg.vector_norm(moved[:, None] - entities, dim=2).sum(-1))
+
+
+@pytest.mark.usefixtures("double")
+def test_quate():
+    model, s, v, _, r = parts("QuatE")
+    entities = s * v
+    close(model(H, R), torch.einsum("bdn,edn->be", hamilton(entities[H], r[R]), entities))
+
+
+@pytest.mark.usefixtures("double")
+def test_rc_is_complex_in_polar_coordinates():
+    model, s, v, s_r, v_r = parts("ModulE-RC", "exponential")
+    entities = s[:, 0] * torch.complex(*v.unbind(1))
+    relations = s_r[:, 0] * torch.complex(*v_r.unbind(1))
+    close(model(H, R), torch.einsum("bn,bn,en->be", entities[H], relations[R], entities.conj()).real)
+
+
+@pytest.mark.usefixtures("double")
+def test_rh():
+    model, s, v, s_r, v_r = parts("ModulE-RH")
+    query = (s_r[R] * s[H]) * hamilton(v[H], v_r[R])
+    close(model(H, R), torch.einsum("bdn,edn->be", query, s * v))
+
+
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize(
+    ("name", "scale", "turn"),
+    [
+        ("ModulE-HH", hamilton, hamilton),
+        ("ModulE-HH-unit", hamilton, hamilton),
+        ("ModulE-HH-left", lambda x, g: hamilton(g, x), lambda x, g: hamilton(g, x)),
+        ("ModulE-HH-outer", lambda x, g: hamilton(g, x), hamilton),
+        ("ModulE-HH-inner", hamilton, lambda x, g: hamilton(g, x)),
+    ],
+)
+def test_hh_and_its_readings(name, scale, turn):
+    model, s, v, s_r, v_r = parts(name)
+    query = hamilton(scale(s[H], s_r[R]), turn(v[H], v_r[R]))
+    close(model(H, R), torch.einsum("bdn,edn->be", query, hamilton(s, v)))
+
+
+@pytest.mark.usefixtures("double")
+def test_outer_depends_on_the_head_only_through_its_entity():
+    """s_r (s_h v_h) v_r: a gauge turn of (s u, u^-1 v) leaves every score as it is; not so for RR."""
+    gauge = torch.randn(6, 4, 4)
+    gauge = gauge / torch.linalg.vector_norm(gauge, dim=1, keepdim=True)
+    back = torch.cat([gauge[:, :1], -gauge[:, 1:]], 1)
+    for name, same in (("ModulE-HH-outer", True), ("ModulE-HH", False)):
+        model, s, v, *_ = parts(name)
+        before = model(H, R).detach()
+        model.entity_scalar.data, model.entity_vector.data = hamilton(s, gauge).data, hamilton(back, v).data
+        assert torch.allclose(before, model(H, R)) == same
+
+
+@pytest.mark.usefixtures("double")
+def test_ablations_are_what_the_paper_says_they_degrade_to():
+    for name in ("ModulE-RC-scalar", "ModulE-RH-scalar"):
+        model, s, _, s_r, _ = parts(name)
+        close(model(H, R), torch.einsum("bn,bn,en->be", s[H][:, 0], s_r[R][:, 0], s[:, 0]))
+    model, s, _, s_r, _ = parts("ModulE-HH-scalar")
+    close(model(H, R), torch.einsum("bdn,edn->be", hamilton(s[H], s_r[R]), s))
+    for name in ("ModulE-RH-vector", "ModulE-HH-vector"):
+        model, _, v, _, v_r = parts(name)
+        close(model(H, R), torch.einsum("bdn,edn->be", hamilton(v[H], v_r[R]), v))
+
+
+@EACH
+def test_norms_of_entities_and_relations_are_those_of_the_combined_elements(spec):
+    if spec.score.name == "split":
+        return
+    model = drawn(spec)
+    close(model.entity_norms(H), model.entities()[H].square().sum(1), rtol=1e-4, atol=1e-5)
+
+
+@EACH
+def test_each_row_overfits_a_tiny_graph(spec, family):
+    config = make_config(
+        [
+            {"train": {"epochs": 120, "batch": 8, "every": 120}, "penalty": {"strength": 0.0}},
+            {"model": {"scalar_scale": 0.1}},
+        ]
+    )
+    model = Model(spec, len(family.entities), family.n_questions, 12)
+    model.draw(torch.Generator().manual_seed(0), 0.1, 1.0)
+    for _ in fit(model, family, make_optimizer(model, config.train), config):
+        pass
+    ranks = rank(model, family.questions("train"), family.known).rank("bottom")
+    assert (ranks == 1).double().mean() > 0.95
+
+
+def test_names_are_found_whatever_their_case_and_near_misses_are_offered():
+    assert named("module-hh") is MODELS["ModulE-HH"]
+    with pytest.raises(ModulekgeError, match="did you mean RotatE"):
+        named("RotateE")
+
+
+@EACH
+def test_words_lead_back_to_the_row(spec):
+    assert row(spec.name, **spec.words()) == spec
+
+
+def test_a_configuration_can_name_a_row_change_it_or_spell_out_a_new_one():
+    assert spec_of(Config().model) == MODELS["ModulE-HH"]
+    changed = make_config([{"model": {"rotation": "U_H(1) left"}}])
+    assert spec_of(changed.model).words() == MODELS["ModulE-HH-inner"].words()
+    assert spec_of(changed.model).name == "ModulE-HH*"
+    words = {"scalar": "C", "vector": "H", "scaling": "GL(1,C)", "rotation": "U_H(1)", "score": "inner"}
+    assert spec_of(make_config([{"model": {"name": "ModulE-CH", **words}}]).model).name == "ModulE-CH"
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("H", "C", "GL(1)", "U(1)", "inner"), "do not lie in"),
+        (("R", "H", "GL(1,H)", "U_H(1)", "inner"), "out of R"),
+        (("R", "C", "GL(1)", "U_H(1)", "inner"), "out of C"),
+        (("R", "C", "GL(1)", "SO(3)", "inner"), "out of C"),
+        (("R", "H", "GL(1)", "SO(3)", "inner"), "does not turn"),
+        (("H", "H", "SO(3)", "U_H(1)", "inner"), "is no scaling"),
+        (("H", "H", "GL(1)+b", "U_H(1)", "split"), "wants scalars R"),
+        (("R", "R^3", "GL(1)", "U_H(1)", "inner"), "does not turn"),
+        (("R", "R^2", "GL(1)", "SO(2)", "split"), "go together"),
+        (("1", "C", "GL(1)", "U(1)", "inner"), "out of 1"),
+        (("Q", "C", "GL(1)", "U(1)", "inner"), "unknown scalar group"),
+        (("R", "C", "GL(1)", "U(1)", "cosine"), "unknown score"),
+    ],
+)
+def test_a_row_that_breaks_the_laws_is_refused(words, complaint):
+    with pytest.raises(ModulekgeError, match=complaint):
+        row("bad", *words)
