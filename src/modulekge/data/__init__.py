@@ -1,0 +1,1 @@
+"""From files to ids: reading, vocabularies, splits, known answers, batches, benchmark names."""

@@ -1,0 +1,82 @@
+"""A knowledge graph in ids: two vocabularies and three splits."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+import torch
+
+from modulekge.data.known import KnownAnswers
+from modulekge.data.vocabulary import Vocabulary
+from modulekge.errors import DataError
+from modulekge.shapes import Triples
+
+Split = Literal["train", "valid", "test"]
+SPLITS: tuple[Split, ...] = get_args(Split)
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Triples (head, relation, tail) of a graph, split into train, valid and test.
+
+    Head prediction is tail prediction of the reciprocal relation ``r + |R|``: below this class there
+    is one direction only, and twice as many relations.
+    """
+
+    name: str
+    entities: Vocabulary
+    relations: Vocabulary
+    train: Triples
+    valid: Triples
+    test: Triples
+
+    def __post_init__(self) -> None:
+        if len(self.train) == 0:
+            raise DataError(f"{self.name}: the train split has no triples; there is nothing to learn from")
+        bounds = torch.tensor([len(self.entities), len(self.relations), len(self.entities)])
+        for split in SPLITS:
+            bad = ((self[split] < 0) | (self[split] >= bounds)).nonzero()
+            if len(bad):
+                i, column = bad[0].tolist()
+                raise DataError(
+                    f"{self.name}: {split} triple {i + 1}: {('head', 'relation', 'tail')[column]} id "
+                    f"{int(self[split][i, column])} is out of range 0..{int(bounds[column]) - 1}"
+                )
+
+    def __getitem__(self, split: Split) -> Triples:
+        triples: Triples = getattr(self, split)
+        return triples
+
+    @property
+    def n_questions(self) -> int:
+        """Relations with their reciprocals: the rows of a model's relation tables."""
+        return 2 * len(self.relations)
+
+    def questions(self, split: Split) -> Triples:
+        """Return the triples of a split, then their reciprocals $(t, r + |R|, h)$."""
+        triples = self[split]
+        shift = torch.tensor([0, len(self.relations), 0])
+        return torch.cat([triples, triples.flip(1) + shift])
+
+    @cached_property
+    def known(self) -> KnownAnswers:
+        """Every answer in any split: what a filtered ranking leaves out."""
+        return KnownAnswers.of(torch.cat([self.questions(split) for split in SPLITS]), self.n_questions)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over the names and the triples: equal for equal graphs, wherever they were read."""
+        digest = hashlib.sha256()
+        for vocabulary in (self.entities, self.relations):
+            digest.update("\n".join(vocabulary.names).encode() + b"\0")
+        for split in SPLITS:
+            digest.update(self[split].contiguous().numpy().astype("<i8").tobytes() + b"\0")
+        return digest.hexdigest()
+
+    @cached_property
+    def seen(self) -> torch.Tensor:
+        """Which entities occur in train; the others can only be guessed."""
+        seen = torch.zeros(len(self.entities), dtype=torch.bool)
+        seen[self.train[:, [0, 2]].flatten()] = True
+        return seen

@@ -1,0 +1,52 @@
+"""Known answers: for each question (head, relation), every tail that makes a known triple."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from modulekge.shapes import Ids, Triples
+
+
+@dataclass(frozen=True, eq=False)
+class KnownAnswers:
+    """Compressed rows: question ``keys[i]`` has the answers ``tails[starts[i] : starts[i + 1]]``."""
+
+    n_relations: int
+    keys: Int[Tensor, " questions"]  # head * n_relations + relation, ascending
+    starts: Int[Tensor, " questions_plus_1"]
+    tails: Int[Tensor, " answers"]
+
+    @classmethod
+    def of(cls, triples: Triples, n_relations: int) -> "KnownAnswers":
+        """Sort triples into questions and answers; a repeated triple counts once."""
+        heads, relations, tails = triples.unbind(1)
+        keys = heads * n_relations + relations
+        order = torch.argsort(tails, stable=True)
+        order = order[torch.argsort(keys[order], stable=True)]
+        keys, tails = keys[order], tails[order]
+        fresh = torch.ones_like(keys, dtype=torch.bool)
+        fresh[1:] = (keys[1:] != keys[:-1]) | (tails[1:] != tails[:-1])
+        unique, counts = torch.unique_consecutive(keys[fresh], return_counts=True)
+        starts = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        return cls(n_relations, unique, starts, tails[fresh])
+
+    def of_questions(
+        self, heads: Ids, relations: Ids
+    ) -> tuple[Int[Tensor, " answers"], Int[Tensor, " answers"]]:
+        """Return (row, tail) of each known answer to each question, rows counted in this batch."""
+        if len(self.keys) == 0:
+            return heads.new_zeros(0), heads.new_zeros(0)
+        wanted = heads * self.n_relations + relations
+        place = torch.searchsorted(self.keys, wanted).clamp(max=len(self.keys) - 1)
+        counts = (self.starts[place + 1] - self.starts[place]) * (self.keys[place] == wanted)
+        rows = torch.repeat_interleave(torch.arange(len(wanted), device=heads.device), counts)
+        within = torch.arange(len(rows), device=heads.device) - (counts.cumsum(0) - counts)[rows]
+        return rows, self.tails[self.starts[place][rows] + within]
+
+    def to(self, device: torch.device) -> "KnownAnswers":
+        """Return the same answers on a device."""
+        return KnownAnswers(
+            self.n_relations, self.keys.to(device), self.starts.to(device), self.tails.to(device)
+        )

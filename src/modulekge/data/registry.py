@@ -1,0 +1,157 @@
+"""Data sets by name: the embedded graph, local folders first, else a checked download."""
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import sys
+import tarfile
+import tempfile
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import wrap_file
+
+from modulekge.data.dataset import SPLITS, Dataset
+from modulekge.data.reading import read_dataset
+from modulekge.errors import DataError, unknown
+
+WORLD = "world"
+DATA_VARIABLE = "MODULEKGE_DATA"
+_HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A public data set: its published size, its licence, and where its files are."""
+
+    name: str
+    entities: int
+    relations: int
+    triples: dict[str, int]
+    licence: str
+    files: tuple[dict[str, Any], ...]
+
+
+@cache
+def benchmarks() -> dict[str, Benchmark]:
+    """Return the registered benchmarks by name."""
+    rows = json.loads((_HERE / "registry.json").read_text("utf-8"))
+    return {name: Benchmark(name, **{**row, "files": tuple(row["files"])}) for name, row in rows.items()}
+
+
+def open_dataset(where: str | Path, data_dir: Path | None = None, seed: int = 0) -> Dataset:
+    """Return the data set of a registered name, or the one in a folder or file.
+
+    A name is looked for in ``data_dir``, in the folders of the variable MODULEKGE_DATA and in the
+    cache, and downloaded into the cache where none of them has it.
+    """
+    if str(where).casefold() == WORLD:
+        return read_dataset(_HERE / WORLD)
+    if Path(where).exists():
+        return read_dataset(Path(where), seed)
+    named = {name.casefold(): benchmark for name, benchmark in benchmarks().items()}
+    benchmark = named.get(str(where).casefold())
+    if benchmark is None:
+        if os.sep in str(where) or Path(where).suffix:
+            raise DataError(f"{where}: no such file or folder")
+        raise unknown("data set", str(where), [WORLD, *benchmarks()], "'modulekge data list' names them all")
+    folder = local_folder(benchmark, data_dir) or download(benchmark, cache_dir())
+    return _checked(read_dataset(folder), benchmark, folder)
+
+
+def local_folder(benchmark: Benchmark, data_dir: Path | None = None) -> Path | None:
+    """Return the first local folder of this name that holds a train split."""
+    variable = os.environ.get(DATA_VARIABLE, "")
+    places = [data_dir, *map(Path, filter(None, variable.split(os.pathsep))), cache_dir()]
+    for place in places:
+        for folder in sorted(place.glob("*")) if place else ():
+            if folder.name.casefold() == benchmark.name.casefold() and any(folder.glob("train*")):
+                return folder
+    return None
+
+
+def cache_dir() -> Path:
+    """Return where downloads are kept: modulekge in the user's cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "modulekge"
+
+
+def download(benchmark: Benchmark, cache: Path) -> Path:
+    """Fetch a benchmark's files, each checked before it is unpacked; all of them or nothing is kept."""
+    cache.mkdir(parents=True, exist_ok=True)
+    target = cache / benchmark.name
+    with tempfile.TemporaryDirectory(dir=cache) as scratch:
+        folder = Path(scratch) / benchmark.name
+        folder.mkdir()
+        for file in benchmark.files:
+            content = _fetch(file, benchmark.name)
+            for name, data in _unpack(file, content):
+                (folder / name).write_bytes(data)
+        _checked(read_dataset(folder), benchmark, folder)
+        shutil.rmtree(target, ignore_errors=True)
+        folder.rename(target)
+    return target
+
+
+def _fetch(file: dict[str, Any], name: str) -> bytes:
+    advice = f"put its files into a folder {name} and name the folder above it with {DATA_VARIABLE}"
+    try:
+        with urllib.request.urlopen(file["url"], timeout=60) as response, _progress(response, name) as stream:
+            content = bytes(stream.read())
+    except OSError as error:
+        raise DataError(f"{file['url']}: cannot be downloaded ({error}); {advice}") from None
+    found = {
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "git_blob_sha1": hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest(),
+    }
+    for kind, digest in found.items():
+        if file.get(kind, digest) != digest:
+            raise DataError(f"{file['url']}: {kind} is {digest}, expected {file[kind]}; nothing was kept")
+    return content
+
+
+@contextmanager
+def _progress(response: Any, name: str) -> Iterator[Any]:
+    """Show the download on a terminal, and nothing elsewhere."""
+    size = int(response.headers.get("Content-Length") or 0)
+    if not (sys.stderr.isatty() and size):
+        yield response
+        return
+    with wrap_file(response, size, description=name, console=Console(stderr=True), transient=True) as stream:
+        yield stream
+
+
+def _unpack(file: dict[str, Any], content: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield (name, bytes) of what to keep; names come from the registry, never from the archive."""
+    if "members" not in file:
+        yield file["save"], content
+        return
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        inside = {Path(member.name).name: member for member in archive.getmembers() if member.isfile()}
+        for member, name in file["members"].items():
+            stream = archive.extractfile(inside[member]) if member in inside else None
+            if stream is None:
+                raise DataError(f"{file['url']}: the archive has no {member}")
+            yield name, stream.read()
+
+
+def _checked(dataset: Dataset, benchmark: Benchmark, folder: Path) -> Dataset:
+    """Compare with the published sizes: a truncated copy must not pass for the benchmark."""
+    found = {split: len(dataset[split]) for split in SPLITS}
+    sizes = (len(dataset.entities), len(dataset.relations), found)
+    published = (benchmark.entities, benchmark.relations, benchmark.triples)
+    if sizes != published:
+        raise DataError(
+            f"{folder}: is not {benchmark.name}: (entities, relations, triples) are {sizes}, "
+            f"published {published}; rename the folder or mend the copy"
+        )
+    return Dataset(
+        benchmark.name, dataset.entities, dataset.relations, dataset.train, dataset.valid, dataset.test
+    )

@@ -1,0 +1,53 @@
+"""One set of triples into three, so that nothing is asked about what was never seen."""
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from modulekge.errors import DataError
+from modulekge.shapes import Triples
+
+_SHARE = 0.1  # of the triples, for valid and for test each, where that many can be spared
+
+
+def split_triples(
+    triples: Triples, n_entities: int, n_relations: int, seed: int
+) -> tuple[Triples, Triples, Triples]:
+    """Split at random, keeping a triple of every entity and every relation in train.
+
+    Triples come out in the order in which they came in; a repeated triple is kept once.
+    """
+    triples = _unique(triples)
+    order = torch.randperm(len(triples), generator=torch.Generator().manual_seed(seed))
+    spare = order[~_first_mentions(triples[order], n_entities, n_relations)]
+    size = min(int(_SHARE * len(triples)), len(spare) // 2)
+    if size == 0:
+        raise DataError(
+            f"{len(triples)} triples are too few to split without losing an entity from train; "
+            "give a folder with train, valid and test files"
+        )
+    valid, test = spare[:size], spare[size : 2 * size]
+    held = torch.zeros(len(triples), dtype=torch.bool)
+    held[torch.cat([valid, test])] = True
+    return triples[~held], triples[valid.sort().values], triples[test.sort().values]
+
+
+def _unique(triples: Triples) -> Triples:
+    _, inverse = torch.unique(triples, dim=0, return_inverse=True)
+    first = torch.full((int(inverse.max()) + 1,), len(triples))
+    first.scatter_reduce_(0, inverse, torch.arange(len(triples)), "amin")
+    return triples[first.sort().values]
+
+
+def _first_mentions(triples: Triples, n_entities: int, n_relations: int) -> Bool[Tensor, " m"]:
+    """Which triples are the first to mention one of their entities or their relation."""
+    m = len(triples)
+    first = torch.zeros(m, dtype=torch.bool)
+    for ids, n in (
+        (triples[:, [0, 2]].flatten(), n_entities),
+        (triples[:, 1].repeat_interleave(2), n_relations),
+    ):
+        earliest = torch.full((n,), m)
+        earliest.scatter_reduce_(0, ids, torch.arange(m).repeat_interleave(2), "amin")
+        first[earliest[earliest < m]] = True
+    return first

@@ -1,0 +1,63 @@
+"""Names of entities or relations, their ids, and their labels for people."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from modulekge.errors import UnknownNameError, nearest
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """Id ``i`` belongs to ``names[i]``, shown as its label where it has one."""
+
+    kind: Literal["entity", "relation"]
+    names: tuple[str, ...]
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def label(self, i: int) -> str:
+        """Return what to call id ``i`` before people."""
+        return self.labels.get(self.names[i], self.names[i])
+
+    @cached_property
+    def _by_name(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.names)}
+
+    @cached_property
+    def _by_text(self) -> dict[str, list[int]]:
+        """Ids by name and by label, whatever the case."""
+        ids: dict[str, list[int]] = {}
+        for i, name in enumerate(self.names):
+            for text in {name.casefold(), self.label(i).casefold()}:
+                ids.setdefault(text, []).append(i)
+        return ids
+
+    def find(self, text: str) -> int:
+        """Return the id of a name, or of a label that only one name has, whatever its case."""
+        if (exact := self._by_name.get(text)) is not None:
+            return exact
+        found = self._by_text.get(text.casefold(), [])
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise UnknownNameError(
+                f"{text!r} is the label of {len(found)} {_PLURAL[self.kind]}; give one of the names "
+                f"{', '.join(self.names[i] for i in found[:5])}"
+            )
+        raise UnknownNameError(f"unknown {self.kind} {text!r}; {self._advice(text)}")
+
+    def _advice(self, text: str) -> str:
+        near = nearest(text, self._shown())
+        if near:
+            return f"did you mean {' or '.join(near)}?"
+        return f"the graph has {len(self)} {_PLURAL[self.kind]}, such as {', '.join(list(self._shown())[:3])}"
+
+    def _shown(self) -> Iterable[str]:
+        return (self.label(i) for i in range(len(self)))
+
+
+_PLURAL = {"entity": "entities", "relation": "relations"}
