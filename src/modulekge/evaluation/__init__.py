@@ -1,0 +1,1 @@
+"""Filtered ranking, its metrics, and reports that state their protocol."""

@@ -1,0 +1,62 @@
+"""The filtered ranking of questions against every entity, in bounded memory."""
+
+import os
+from collections.abc import Iterator
+
+import torch
+
+from modulekge.data.known import KnownAnswers
+from modulekge.evaluation.ranks import Ranks
+from modulekge.models.model import Model
+from modulekge.shapes import Entities, Triples
+
+_BYTES_PER_SCORE = 16  # a score, the comparisons made of it, and room to spare
+_MOST_SCORES = {"cpu": 1 << 23, "cuda": 1 << 28}  # larger batches are no faster
+
+
+@torch.no_grad()
+def rank(model: Model, questions: Triples, known: KnownAnswers) -> Ranks:
+    """Rank the tail of each (head, relation, tail) among all entities that are not known answers."""
+    return Ranks.join(list(rank_in_batches(model, questions, known)))
+
+
+@torch.no_grad()
+def rank_in_batches(model: Model, questions: Triples, known: KnownAnswers) -> Iterator[Ranks]:
+    """Yield the ranks of consecutive batches; where memory is short, the batches get smaller."""
+    table = model.entities()
+    device = table.device
+    questions, known = questions.to(device), known.to(device)
+    size, start = batch_size(len(table), device), 0
+    while start < len(questions):
+        try:
+            ranks = _rank_batch(model, table, questions[start : start + size], known)
+        except RuntimeError as error:
+            if size == 1 or "memory" not in str(error):
+                raise
+            size = max(1, size // 2)
+            continue
+        yield ranks
+        start += size
+
+
+def _rank_batch(model: Model, table: Entities, questions: Triples, known: KnownAnswers) -> Ranks:
+    heads, relations, tails = questions.unbind(1)
+    scores = model.scores(model.queries(heads, relations), table)
+    ranks = Ranks.of(scores, tails, known.of_questions(heads, relations))
+    return Ranks(ranks.above.cpu(), ranks.not_below.cpu())
+
+
+def batch_size(n_entities: int, device: torch.device) -> int:
+    """Return how many questions to rank at once: a quarter of the free memory at most."""
+    most = _MOST_SCORES.get(device.type, 1 << 23)
+    return max(1, min(most, free_memory(device) // 4 // _BYTES_PER_SCORE) // max(1, n_entities))
+
+
+def free_memory(device: torch.device) -> int:
+    """Return the bytes that can be had on a device now."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):  # not every system tells
+        return 1 << 30

@@ -1,0 +1,68 @@
+"""Ranks as counts of rivals, for every tie rule at once; counts add over chunks of candidates."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from modulekge.shapes import Ids, Scores
+
+Ties = Literal["bottom", "top", "mean"]
+TIES: tuple[Ties, ...] = get_args(Ties)
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """How many rivals stand above each answer. What cannot be compared (NaN) stands above."""
+
+    above: Int[Tensor, " b"]  # rivals with a greater score
+    not_below: Int[Tensor, " b"]  # rivals with no smaller score: ties count
+
+    @classmethod
+    def of(
+        cls,
+        scores: Scores,
+        answers: Ids,
+        known: tuple[Int[Tensor, " answers"], Int[Tensor, " answers"]],
+    ) -> "Ranks":
+        """Count the rivals of each answer among the candidates that are not known answers.
+
+        The answer's own score is read from the scores it is compared with, so that rounding can make
+        no tie and no win.
+        """
+        own = scores.gather(1, answers[:, None])
+        rows, tails = known
+        rival = tails != answers[rows]  # the answer itself may or may not be listed as known
+        rows, tails = rows[rival], tails[rival]
+        filtered, against = scores[rows, tails], own[rows, 0]
+
+        def rivals(lower: Tensor, lower_known: Tensor, lower_self: Tensor) -> Int[Tensor, " b"]:
+            outside = torch.bincount(rows[~lower_known], minlength=len(answers))
+            return scores.shape[1] - lower.sum(1) - outside - (~lower_self)[:, 0].long()
+
+        return cls(
+            rivals(scores <= own, filtered <= against, own <= own),
+            rivals(scores < own, filtered < against, own < own),
+        )
+
+    def __add__(self, other: "Ranks") -> "Ranks":
+        return Ranks(self.above + other.above, self.not_below + other.not_below)
+
+    def rank(self, ties: Ties) -> Float[Tensor, " b"]:
+        """Return 1 + the rivals before the answer: it is placed last, first, or midway among its ties."""
+        counts = {
+            "bottom": self.not_below,
+            "top": self.above,
+            "mean": (self.above + self.not_below) / 2,
+        }
+        return 1 + counts[ties].double()
+
+    def __getitem__(self, rows: Tensor) -> "Ranks":
+        return Ranks(self.above[rows], self.not_below[rows])
+
+    @staticmethod
+    def join(parts: "list[Ranks]") -> "Ranks":
+        """Lay ranks of different questions end to end."""
+        return Ranks(torch.cat([p.above for p in parts]), torch.cat([p.not_below for p in parts]))
