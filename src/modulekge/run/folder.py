@@ -1,0 +1,262 @@
+"""A run on disk: settings, graph, weights, epochs, reports. It loads without the data set."""
+
+import json
+import os
+import platform
+import sys
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from modulekge.config import Config, make_config, read_config, write_config
+from modulekge.data.dataset import SPLITS, Dataset
+from modulekge.data.vocabulary import Vocabulary
+from modulekge.errors import ConfigError, RunError
+from modulekge.evaluation.report import Report
+from modulekge.models.model import Model
+from modulekge.models.table import spec_of
+from modulekge.training.fit import EpochRecord
+from modulekge.training.optimize import load_state, state_tensors
+from modulekge.version import __version__
+
+_STATE = "optimizer:"  # before the names of the optimiser's tensors in a checkpoint
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The files of a run. Every file is written whole or not at all."""
+
+    path: Path
+
+    @property
+    def config_file(self) -> Path:
+        """Every setting, defaults included; usable as a recipe."""
+        return self.path / "config.toml"
+
+    @property
+    def weights(self) -> Path:
+        """The model at its best valid MRR."""
+        return self.path / "weights.safetensors"
+
+    @property
+    def checkpoint(self) -> Path:
+        """The model and its optimiser after the last epoch that was kept."""
+        return self.path / "last.safetensors"
+
+    @property
+    def epochs(self) -> Path:
+        """One JSON object per epoch."""
+        return self.path / "epochs.jsonl"
+
+    def report_file(self, split: str) -> Path:
+        """The report on a split: report.json for test."""
+        return self.path / ("report.json" if split == "test" else f"report-{split}.json")
+
+    @classmethod
+    def create(cls, path: Path, config: Config, dataset: Dataset) -> "RunFolder":
+        """Begin a run in a new or empty folder."""
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise RunError(f"{path}: exists already; choose another --out, or 'modulekge resume {path}'")
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(f"{path}: cannot be made ({error.strerror}); choose another --out") from None
+        folder = cls(path)
+        write_file(path / "vocabulary.json", _vocabulary_json(dataset))
+        write_file(
+            path / "triples.safetensors", save({s: dataset[s].to(torch.int32).contiguous() for s in SPLITS})
+        )
+        write_file(path / "run.json", json.dumps(_circumstances(dataset), indent=1, ensure_ascii=False))
+        write_file(folder.config_file, write_config(config))
+        return folder
+
+    @classmethod
+    def existing(cls, path: Path) -> "RunFolder":
+        """Return the run in a folder that holds one."""
+        if not (path / "config.toml").is_file():
+            finding = "no config.toml in it" if path.is_dir() else "no such folder"
+            raise RunError(f"{path}: not a run folder ({finding}); 'modulekge train' makes one")
+        return cls(path)
+
+    def config(self) -> Config:
+        """Read the settings."""
+        return make_config([read_config(self.config_file)], str(self.config_file))
+
+    def change(self, settings: list[dict[str, Any]]) -> None:
+        """Change settings of the training to come; what the weights were made for stays."""
+        old = self.config()
+        new = make_config([asdict(old), *settings], str(self.config_file))
+        if replace(new, train=old.train) != old:
+            raise ConfigError(f"{self.path}: only [train] settings can change when a run goes on")
+        write_file(self.config_file, write_config(new))
+
+    def dataset(self) -> Dataset:
+        """Read the graph the run was trained on."""
+        fields = _read_json(self.path / "vocabulary.json")
+        tensors, _ = _read_tensors(self.path / "triples.safetensors")
+        try:
+            vocabularies = (
+                Vocabulary("entity", tuple(fields["entities"]), fields["entity_labels"]),
+                Vocabulary("relation", tuple(fields["relations"]), fields["relation_labels"]),
+            )
+            return Dataset(fields["name"], *vocabularies, *(tensors[split].long() for split in SPLITS))
+        except (KeyError, TypeError, RuntimeError) as error:
+            raise RunError(f"{self.path}: vocabulary.json or triples.safetensors lacks {error}") from None
+
+    def model(self, config: Config, dataset: Dataset) -> Model:
+        """Read the model at its best, or as it was last where no best was kept yet."""
+        model = new_model(config, dataset)
+        path = self.weights if self.weights.exists() else self.checkpoint
+        if not path.exists():
+            raise RunError(f"{self.path}: no weights yet; 'modulekge resume {self.path}' trains them")
+        _load_weights(model, _read_tensors(path)[0], path)
+        return model
+
+    def save_weights(self, model: nn.Module) -> None:
+        """Keep the model as the best so far."""
+        write_file(self.weights, save(_on_cpu(model.state_dict())))
+
+    def save_checkpoint(self, model: nn.Module, optimizer: Optimizer, epoch: int) -> None:
+        """Keep all that the next epoch depends on."""
+        state = {_STATE + key: value for key, value in state_tensors(model, optimizer).items()}
+        content = save(_on_cpu({**model.state_dict(), **state}), {"epoch": str(epoch)})
+        write_file(self.checkpoint, content)
+
+    def restore(self, model: nn.Module, optimizer: Optimizer) -> int:
+        """Set model and optimiser to the last checkpoint; return its epoch, 0 without one."""
+        if not self.checkpoint.exists():
+            return 0
+        tensors, metadata = _read_tensors(self.checkpoint)
+        state = {
+            key.removeprefix(_STATE): tensors.pop(key) for key in list(tensors) if key.startswith(_STATE)
+        }
+        _load_weights(model, tensors, self.checkpoint)
+        load_state(model, optimizer, state)
+        if not metadata.get("epoch", "").isdigit():
+            raise RunError(f"{self.checkpoint}: does not say its epoch; remove it to train from the start")
+        return int(metadata["epoch"])
+
+    def records(self, until: int | None = None) -> list[EpochRecord]:
+        """Read the epochs, in order; a line cut short by a crash is left out."""
+        if not self.epochs.exists():
+            return []
+        records = []
+        for number, line in enumerate(self.epochs.read_text("utf-8").splitlines(keepends=True), start=1):
+            if not line.endswith("\n"):
+                break
+            try:
+                records.append(EpochRecord(**json.loads(line)))
+            except (ValueError, TypeError):
+                raise RunError(f"{self.epochs}:{number}: not a record of an epoch; remove the line") from None
+        return [record for record in records if until is None or record.epoch <= until]
+
+    def write_records(self, records: list[EpochRecord]) -> None:
+        """Write the epochs anew."""
+        write_file(self.epochs, "".join(json.dumps(asdict(record)) + "\n" for record in records))
+
+    def add_record(self, record: EpochRecord) -> None:
+        """Add an epoch."""
+        with self.epochs.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(record)) + "\n")
+
+    def save_report(self, report: Report) -> Path:
+        """Keep a report; return where."""
+        path = self.report_file(report.split)
+        write_file(path, report.to_json() + "\n")
+        return path
+
+
+def new_model(config: Config, dataset: Dataset) -> Model:
+    """Return an undrawn model of the configured row for a graph."""
+    return Model(spec_of(config.model), len(dataset.entities), dataset.n_questions, config.model.k)
+
+
+def write_file(path: Path, content: bytes | str) -> None:
+    """Write a file whole or not at all: beside it first, then in its place."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with scratch.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        scratch.replace(path)
+    except OSError as error:
+        scratch.unlink(missing_ok=True)
+        raise RunError(f"{path}: cannot be written ({error.strerror}); what was there is kept") from None
+
+
+def _vocabulary_json(dataset: Dataset) -> str:
+    fields = {
+        "name": dataset.name,
+        "entities": dataset.entities.names,
+        "relations": dataset.relations.names,
+        "entity_labels": _of_known(dataset.entities),
+        "relation_labels": _of_known(dataset.relations),
+    }
+    return json.dumps(fields, ensure_ascii=False)
+
+
+def _of_known(vocabulary: Vocabulary) -> dict[str, str]:
+    """Labels of names that the graph has; a labels file may hold many more."""
+    return {name: vocabulary.labels[name] for name in vocabulary.names if name in vocabulary.labels}
+
+
+def _circumstances(dataset: Dataset) -> dict[str, Any]:
+    """What a reader of the figures may want to know of how they came about."""
+    return {
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": " ".join(["modulekge", *sys.argv[1:]]) if "modulekge" in sys.argv[0] else "Python",
+        "dataset": dataset.name,
+        "fingerprint": dataset.fingerprint,
+        "triples": {split: len(dataset[split]) for split in SPLITS},
+        "versions": {
+            "modulekge": __version__,
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+        },
+    }
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        fields = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise RunError(f"{path}: {error.strerror}; the run folder is incomplete") from None
+    except ValueError as error:
+        raise RunError(f"{path}: not valid JSON ({error}); the run folder is damaged") from None
+    if not isinstance(fields, dict):
+        raise RunError(f"{path}: expected an object with keys; the run folder is damaged")
+    return fields
+
+
+def _read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {key: file.get_tensor(key) for key in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except FileNotFoundError:
+        raise RunError(f"{path}: no such file; the run folder is incomplete") from None
+    except (SafetensorError, OSError, ValueError) as error:
+        raise RunError(f"{path}: not a readable safetensors file ({error}); restore it from a copy") from None
+
+
+def _load_weights(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
+    expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    found = {name: tuple(value.shape) for name, value in tensors.items()}
+    for name in sorted({*expected, *found}):
+        if expected.get(name) != found.get(name):
+            raise RunError(
+                f"{path}: {name} is {found.get(name, 'missing')}, config.toml makes it "
+                f"{expected.get(name, 'absent')}; the two do not belong together"
+            )
+    model.load_state_dict(tensors)
+
+
+def _on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}

@@ -1,0 +1,1 @@
+"""Exact training: every entity is scored for every question."""
