@@ -1,0 +1,42 @@
+"""Module embeddings of knowledge graphs.
+
+>>> import modulekge
+>>> run = modulekge.train("world", "ModulE-HH")  # doctest: +SKIP
+>>> modulekge.evaluate(run).both["mrr"]  # doctest: +SKIP
+>>> modulekge.predict(run, head="France", relation="borders", k=3)  # doctest: +SKIP
+"""
+
+from modulekge.data.dataset import Dataset, Split
+from modulekge.data.registry import open_dataset
+from modulekge.evaluation import report as _report
+from modulekge.evaluation.report import Report
+from modulekge.models.model import Model
+from modulekge.models.spec import ModelSpec, row
+from modulekge.models.table import MODELS
+from modulekge.run.train import Run, load, train
+from modulekge.serving.predictor import Answer, Predictor, predict
+from modulekge.version import __version__
+
+
+def evaluate(run: Run, split: Split = "test") -> Report:
+    """Rank every question of a split of the run's own graph."""
+    return _report.evaluate(run.model, run.dataset, split)
+
+
+__all__ = [
+    "MODELS",
+    "Answer",
+    "Dataset",
+    "Model",
+    "ModelSpec",
+    "Predictor",
+    "Report",
+    "Run",
+    "__version__",
+    "evaluate",
+    "load",
+    "open_dataset",
+    "predict",
+    "row",
+    "train",
+]

@@ -1,0 +1,5 @@
+"""``python -m modulekge``."""
+
+from modulekge.cli import main
+
+main()
