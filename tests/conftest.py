@@ -25,7 +25,7 @@ def double():
     torch.set_default_dtype(torch.float32)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def family() -> Dataset:
     """Two families of three generations: parent, its inverse child, and the symmetric sibling."""
     people = ("ada", "bob", "cid", "dan", "eve", "fay", "gil", "hal")

@@ -65,16 +65,14 @@ def main() -> NoReturn:
     except Exception as error:
         if os.environ.get("MODULEKGE_TRACEBACK"):
             raise
-        print(
-            f"internal error: {type(error).__name__}: {error}; please report it, with what "
-            "MODULEKGE_TRACEBACK=1 prints",
-            file=sys.stderr,
-        )
+        finding = " ".join(f"{type(error).__name__}: {error}".split())
+        advice = "please report it, with what MODULEKGE_TRACEBACK=1 prints"
+        print(f"internal error: {finding}; {advice}", file=sys.stderr)
         sys.exit(1)
     sys.exit(0)
 
 
-def _version(wanted: bool) -> None:
+def _version(wanted: bool | None) -> None:
     if wanted:
         print(f"modulekge {__version__}")
         raise typer.Exit
@@ -83,8 +81,8 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
+        bool | None, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = None,
 ) -> None:
     pass
 

@@ -122,13 +122,13 @@ def report_view(report: Report, all_relations: bool) -> RenderableType:
     shown = rows if all_relations else rows[:_FEW]
     return Group(
         Text(head, "bold"), "", overall, "",
-        _parts("category", [part for part in report.categories if part.triples]), "",
+        _parts("category", report.categories), "",
         _parts("relation", shown), *_more(len(rows) - len(shown)), "",
         *(Text(f"{name}: {text}", "dim") for name, text in vars(report.protocol).items()),
     )  # fmt: skip
 
 
-def _parts(kind: str, parts: list[RelationReport]) -> Table:
+def _parts(kind: str, parts: Iterable[RelationReport]) -> Table:
     table = _table(kind, " triples", " MRR", " tails", " heads", " Hits@1", " Hits@10")
     for part in parts:
         b = part.both

@@ -89,8 +89,8 @@ def _read_columns(path: Path, columns: tuple[str, ...]) -> pa.Table:
         raise _explain(path, columns, separator, str(error)) from None
     if any(pc.any(pc.equal(table[name], "")).as_py() for name in columns):
         raise _explain(path, columns, separator, "an empty field")
-    first = tuple(str(value).casefold() for value in table.slice(0, 1).to_pylist()[0].values())
-    return table.slice(1) if first in _HEADERS else table
+    top = [tuple(value.casefold() for value in row.values()) for row in table.slice(0, 1).to_pylist()]
+    return table.slice(1) if top and top[0] in _HEADERS else table
 
 
 def _explain(path: Path, columns: tuple[str, ...], separator: str, finding: str) -> DataError:

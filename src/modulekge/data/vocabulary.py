@@ -1,6 +1,6 @@
 """Names of entities or relations, their ids, and their labels for people."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -51,13 +51,10 @@ class Vocabulary:
         raise UnknownNameError(f"unknown {self.kind} {text!r}; {self._advice(text)}")
 
     def _advice(self, text: str) -> str:
-        near = nearest(text, self._shown())
-        if near:
-            return f"did you mean {' or '.join(near)}?"
-        return f"the graph has {len(self)} {_PLURAL[self.kind]}, such as {', '.join(list(self._shown())[:3])}"
-
-    def _shown(self) -> Iterable[str]:
-        return (self.label(i) for i in range(len(self)))
+        if near := nearest(text, {*self.names, *self.labels.values()}):
+            return f"did you mean {' or '.join(sorted(near))}?"
+        some = ", ".join(self.label(i) for i in range(min(3, len(self))))
+        return f"the graph has {len(self)} {_PLURAL[self.kind]}, such as {some}"
 
 
 _PLURAL = {"entity": "entities", "relation": "relations"}

@@ -71,15 +71,6 @@ class Report:
         """Return the report as JSON; what could not be computed is null."""
         return json.dumps(_finite(asdict(self)), indent=1, ensure_ascii=False)
 
-    @classmethod
-    def from_json(cls, text: str) -> "Report":
-        """Read a report back."""
-        fields = json.loads(text)
-        for key in ("relations", "categories"):
-            fields[key] = tuple(RelationReport(**row) for row in fields[key])
-        fields["intervals"] = {name: tuple(pair) for name, pair in fields["intervals"].items()}
-        return cls(**{**fields, "protocol": Protocol(**fields["protocol"])})
-
 
 def evaluate(
     model: Model,
@@ -119,7 +110,7 @@ def _report(model: Model, dataset: Dataset, split: Split, ranks: Ranks, seconds:
         without_unseen=metrics(sides[:, seen].flatten()),
         unseen_triples=int((~seen).sum()),
         relations=tuple(_part(dataset.relations.label(r), sides[:, relation_of == r]) for r in present),
-        categories=tuple(_part(kind, sides[:, kind_of == i]) for i, kind in enumerate(CATEGORIES)),
+        categories=tuple(_part(CATEGORIES[i], sides[:, kind_of == i]) for i in kind_of.unique().tolist()),
         seconds=seconds,
     )
 

@@ -116,7 +116,8 @@ class RunFolder:
         path = self.weights if self.weights.exists() else self.checkpoint
         if not path.exists():
             raise RunError(f"{self.path}: no weights yet; 'modulekge resume {self.path}' trains them")
-        _load_weights(model, _read_tensors(path)[0], path)
+        tensors, _ = _read_tensors(path)
+        _load_weights(model, {k: v for k, v in tensors.items() if not k.startswith(_STATE)}, path)
         return model
 
     def save_weights(self, model: nn.Module) -> None:

@@ -1,0 +1,17 @@
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modulekge.data.known import KnownAnswers
+
+TRIPLES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 5)), max_size=40)
+
+
+@given(TRIPLES, st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), max_size=10))
+def test_every_answer_once_and_nothing_else(triples, questions):
+    ids = torch.tensor(triples, dtype=torch.int64).reshape(-1, 3)
+    asked = torch.tensor(questions, dtype=torch.int64).reshape(-1, 2)
+    rows, tails = KnownAnswers.of(ids, 3).of_questions(*asked.unbind(1))
+    found = list(zip(rows.tolist(), tails.tolist(), strict=True))
+    expected = [(i, t) for i, q in enumerate(questions) for t in range(6) if (*q, t) in set(triples)]
+    assert sorted(found) == expected

@@ -1,0 +1,24 @@
+import pytest
+
+from modulekge.data.vocabulary import Vocabulary
+from modulekge.errors import UnknownNameError
+
+WORDS = Vocabulary("entity", ("Q1", "Q2", "Q3", "paris"), {"Q1": "Paris", "Q2": "Rome", "Q3": "Rome"})
+
+
+def test_a_name_goes_before_a_label_and_case_is_forgiven():
+    assert WORDS.find("paris") == 3
+    assert WORDS.find("q2") == 1
+    assert [WORDS.label(i) for i in range(4)] == ["Paris", "Rome", "Rome", "paris"]
+
+
+def test_an_ambiguous_label_lists_its_names():
+    with pytest.raises(UnknownNameError, match=r"label of 2 entities.*Q2, Q3"):
+        WORDS.find("rome")
+
+
+def test_a_misspelt_name_is_answered_with_the_nearest():
+    with pytest.raises(UnknownNameError, match=r"unknown entity 'Rom'; did you mean Rome"):
+        WORDS.find("Rom")
+    with pytest.raises(UnknownNameError, match="the graph has 4 entities, such as Paris"):
+        WORDS.find("xyzzy")

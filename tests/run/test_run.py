@@ -1,0 +1,232 @@
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import modulekge
+from modulekge.config import make_config
+from modulekge.errors import ConfigError, ModulekgeError, RunError
+from modulekge.run.folder import RunFolder, write_file
+from modulekge.run.train import continue_run, find_recipe, load, resolve, stalled, train
+from modulekge.training.fit import EpochRecord
+
+SMALL = {"model.k": 4, "train.epochs": 6, "train.batch": 7, "train.every": 2}
+
+
+@pytest.fixture
+def run(family, tmp_path):
+    return train(family, "ModulE-HH", SMALL, tmp_path / "run")
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_a_run_loads_without_its_data_set_and_answers_the_same(run):
+    again = load(run.folder.path)
+    assert again.dataset.fingerprint == run.dataset.fingerprint
+    assert again.dataset.entities.label(0) == "Ada Lovelace"
+    assert again.config == run.config
+    assert modulekge.evaluate(again).both == modulekge.evaluate(run).both
+    circumstances = json.loads((run.folder.path / "run.json").read_text())
+    assert circumstances["fingerprint"] == run.dataset.fingerprint
+    assert circumstances["versions"]["torch"] == torch.__version__
+
+
+def test_the_best_weights_are_kept_beside_the_last(run):
+    curve = {r.epoch: r.valid["mrr"] for r in run.folder.records() if r.valid}
+    assert list(curve) == [2, 4, 6]
+    assert modulekge.evaluate(run, "valid").both["mrr"] == pytest.approx(max(curve.values()))
+
+
+def interrupted(family, path, after, **settings):
+    """Train until an epoch and leave the loop there."""
+    config = resolve(family, "ModulE-HH", [{"model": {"k": 4}, "train": {**TRAIN, **settings}}])
+    folder = RunFolder.create(path, config, family)
+    events = continue_run(folder)
+    for event in events:
+        if isinstance(event, EpochRecord) and event.epoch == after:
+            events.close()
+            break
+    return folder
+
+
+TRAIN = {"epochs": 6, "batch": 7, "every": 2}
+
+
+@pytest.mark.parametrize("after", [1, 2, 3, 5])
+@pytest.mark.parametrize("optimizer", ["adagrad", "adam"])
+def test_a_run_left_after_any_epoch_goes_on_bit_for_bit(family, tmp_path, after, optimizer):
+    whole = interrupted(family, tmp_path / "whole", 6, optimizer=optimizer)
+    cut = interrupted(family, tmp_path / "cut", after, optimizer=optimizer)
+    assert [r.epoch for r in cut.records()] == list(range(1, after + 1))
+    assert load(cut.path).model  # usable as it is
+    for _ in continue_run(cut):
+        pass
+    assert [r.epoch for r in cut.records()] == list(range(1, 7))
+    assert same(load_file(whole.weights), load_file(cut.weights))
+    assert same(load_file(whole.checkpoint), load_file(cut.checkpoint))
+    assert [r.loss for r in whole.records()] == [r.loss for r in cut.records()]
+
+
+def test_a_killed_run_goes_on_from_its_last_checkpoint(family, tmp_path):
+    whole = interrupted(family, tmp_path / "whole", 6)
+    cut = interrupted(family, tmp_path / "cut", 3)
+    with cut.epochs.open("a") as file:
+        file.write('{"epoch": 4, "lo')  # a record cut short
+    for _ in continue_run(cut):
+        pass
+    assert same(load_file(whole.checkpoint), load_file(cut.checkpoint))
+
+
+def test_more_epochs_can_be_asked_for_and_nothing_else_changes(run):
+    run.folder.change([{"train": {"epochs": 8}}])
+    for _ in continue_run(run.folder):
+        pass
+    assert [r.epoch for r in run.folder.records()] == list(range(1, 9))
+    with pytest.raises(ConfigError, match="only \\[train\\]"):
+        run.folder.change([{"model": {"k": 5}}])
+
+
+def test_early_stopping(family, tmp_path):
+    found = train(family, "ModulE-RC", {**SMALL, "train.epochs": 200, "train.patience": 3}, tmp_path / "r")
+    curve = [r.valid["mrr"] for r in found.folder.records() if r.valid]
+    assert len(curve) < 100
+    assert max(curve[-3:]) <= max(curve[:-3])
+
+
+def test_stalled():
+    def curve(*values):
+        return [EpochRecord(i, 0.0, 0.1, 1.0, 1.0, {"mrr": v}) for i, v in enumerate(values)]
+
+    assert not stalled(curve(0.1, 0.2, 0.3), 2)
+    assert stalled(curve(0.3, 0.2, 0.3), 2)
+    assert not stalled(curve(0.3, 0.2), 2)
+    assert not stalled(curve(0.3, 0.2, 0.1, 0.1), 0)
+
+
+def test_two_trainings_of_one_run_are_not_allowed(family, tmp_path):
+    folder = interrupted(family, tmp_path / "r", 1)
+    first = continue_run(folder)
+    next(first)
+    with pytest.raises(RunError, match="another process"):
+        next(continue_run(folder))
+    first.close()
+
+
+def test_a_folder_in_use_is_not_overwritten(run, family):
+    before = (run.folder.path / "weights.safetensors").read_bytes()
+    with pytest.raises(RunError, match="exists already"):
+        train(family, "ModulE-HH", SMALL, run.folder.path)
+    assert (run.folder.path / "weights.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("weights.safetensors", b"", "weights.safetensors: not a readable safetensors file"),
+        ("weights.safetensors", b"\x80\x04pickle", "weights.safetensors: not a readable safetensors file"),
+        ("vocabulary.json", b"{", "vocabulary.json: not valid JSON"),
+        ("vocabulary.json", b"[]", "vocabulary.json: expected an object"),
+        ("vocabulary.json", b"{}", "lacks 'entities'"),
+        ("triples.safetensors", b"junk", "triples.safetensors: not a readable"),
+        ("triples.safetensors", None, "triples.safetensors: no such file"),
+        ("config.toml", b"= 3", "config.toml: not valid TOML"),
+        ("config.toml", b"[train]\nbatchs = 3", "did you mean train.batch"),
+        ("config.toml", b"\xff", "config.toml: not valid TOML"),
+        ("config.toml", None, "not a run folder"),
+        ("epochs.jsonl", b"nonsense\n", "epochs.jsonl:1: not a record"),
+    ],
+)
+def test_a_damaged_run_says_which_file_and_what_to_do(run, name, content, message):
+    path = run.folder.path / name
+    path.unlink() if content is None else path.write_bytes(content)
+    with pytest.raises(ModulekgeError) as error:
+        load(run.folder.path).folder.records()
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_weights_of_another_shape_or_graph_are_refused(run):
+    tensors = load_file(run.folder.weights)
+    save_file({**tensors, "entity_scalar": tensors["entity_scalar"][:3].contiguous()}, run.folder.weights)
+    with pytest.raises(RunError, match="do not belong together"):
+        load(run.folder.path)
+    triples = load_file(run.folder.path / "triples.safetensors")
+    save_file({**triples, "test": triples["test"] + 100}, run.folder.path / "triples.safetensors")
+    with pytest.raises(ModulekgeError, match="out of range"):
+        load(run.folder.path)
+
+
+def test_a_checkpoint_without_its_epoch_is_refused(run):
+    save_file(load_file(run.folder.checkpoint), run.folder.checkpoint)
+    with pytest.raises(RunError, match="does not say its epoch"):
+        next(continue_run(run.folder))
+
+
+def test_files_are_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "file"
+    write_file(path, "old")
+    path.chmod(0o600)
+    with pytest.raises(RunError, match="cannot be written"):
+        write_file(tmp_path / "absent" / "file", "new")
+    assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_settings_come_in_layers(family, tmp_path):
+    recipe = tmp_path / "r.toml"
+    recipe.write_text('[model]\nname = "DistMult"\nk = 9\n[train]\nlr = 0.2\n')
+    config = resolve(family, None, [{"train": {"lr": 0.3}}], recipe)
+    assert (config.model.name, config.model.k, config.train.lr) == ("DistMult", 9, 0.3)
+    assert config.data == "family"
+    other = resolve(family, "rotate", [], recipe)
+    assert (other.model.name, other.model.score, other.model.k) == ("RotatE", "distance", 9)
+    assert resolve(family, None, [], None) == resolve(family, "ModulE-HH")
+
+
+def test_a_resolved_configuration_is_a_recipe_for_the_same(run):
+    assert resolve(run.dataset, None, [], run.folder.config_file) == run.config
+
+
+def test_a_user_made_row_trains_is_kept_and_loads_by_its_words(family, tmp_path):
+    spec = modulekge.row("ModulE-CH", "C", "H", "GL(1,C)", "U_H(1)", "inner")
+    run = train(family, spec, {**SMALL, "model.chart": "exponential"}, tmp_path / "ch")
+    again = load(run.folder.path).model
+    assert again.spec.name == "ModulE-CH"
+    assert again.spec.words() == spec.words()
+    assert again.entity_vector.shape == (8, 3, 4)
+
+
+def test_every_recipe_can_be_resolved():
+    from modulekge.run.train import RECIPES
+
+    paths = sorted(RECIPES.glob("*/*.toml"))
+    assert paths
+    for path in paths:
+        config = make_config([__import__("tomllib").loads(path.read_text())], str(path))
+        assert (config.data, config.model.name) == (path.parent.name, path.stem)
+        assert find_recipe(config.data, config.model.name) == path
+
+
+def test_results_do_not_depend_on_the_hash_seed_or_the_folder(tmp_path):
+    code = (
+        "import modulekge, sys, torch; torch.set_num_threads(1);"
+        "r = modulekge.train('world', 'DistMult', {'model.k': 2, 'train.epochs': 1}, sys.argv[1]);"
+        "print(r.folder.records()[0].loss, r.dataset.fingerprint)"
+    )
+    printed = set()
+    for seed in ("1", "2"):
+        folder = tmp_path / seed
+        folder.mkdir()
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(folder / "run")],
+            env=environment, cwd=folder, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        printed.add(done.stdout)
+    assert len(printed) == 1

@@ -1,0 +1,255 @@
+"""The program as a user meets it."""
+
+import contextlib
+import io
+import json
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file, save_file
+
+from modulekge import cli
+
+SMALL = ["--set", "model.k=4", "--set", "train.epochs=2", "--set", "train.batch=64"]
+GRAPH = "".join(f"e{i}\tr{i % 3}\te{(5 * i + 1) % 40}\n" for i in range(240))
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("graph") / "graph.tsv"
+    path.write_text(GRAPH)
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(graph) -> Path:
+    out = graph.parent / "run"
+    done = call("train", graph, "--out", out, *SMALL, cwd=graph.parent)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+@dataclass(frozen=True)
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def call(*args, cwd) -> Done:
+    """Run the program's own main function, as its console script does."""
+    out, err = io.StringIO(), io.StringIO()
+    before, sys.argv = sys.argv, ["modulekge", *map(str, args)]
+    try:
+        with contextlib.chdir(cwd), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            cli.main()
+    except SystemExit as end:
+        return Done(int(end.code or 0), out.getvalue(), err.getvalue())
+    finally:
+        sys.argv = before
+
+
+def test_train_keeps_a_run_reports_and_is_quiet_where_nobody_looks(graph, run):
+    names = {p.name for p in run.iterdir()}
+    assert {"config.toml", "vocabulary.json", "weights.safetensors", "epochs.jsonl", "report.json"} <= names
+    report = json.loads((run / "report.json").read_text())
+    assert report["split"] == "test"
+    assert report["protocol"]["ties"].startswith("BOTTOM")
+
+
+def test_without_out_a_dated_folder_under_runs(graph, tmp_path):
+    done = call("train", graph, *SMALL, "--model", "distmult", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (made,) = (tmp_path / "runs").iterdir()
+    assert made.name.endswith("-graph-DistMult")
+    first, second, *rest = done.stdout.splitlines()
+    assert [json.loads(line)["epoch"] for line in (first, second)] == [1, 2]
+    assert json.loads("\n".join(rest))["model"] == "DistMult"
+
+
+def test_evaluate_and_predict_as_json_and_as_tables(run):
+    report = json.loads(call("evaluate", run, "--split", "valid", "--json", cwd=run).stdout)
+    assert report["split"] == "valid"
+    assert "BOTTOM" in call("evaluate", run, cwd=run).stdout
+    answers = json.loads(
+        call("predict", run, "--tail", "E6", "--relation", "r1", "-k", 3, "--json", cwd=run).stdout
+    )
+    assert [a["rank"] for a in answers] == [1, 2, 3]
+    table = call("predict", run, "--head", "e0", "--relation", "r0", "-k", 40, cwd=run).stdout
+    assert "known" in table
+    assert "new" in table
+
+
+def test_resume_goes_on_and_refuses_when_done(run, tmp_path):
+    done = call("resume", run, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "has had its 2 epochs; give it more with --set train.epochs=4" in done.stderr
+    assert call("resume", run, "--set", "train.epochs=3", cwd=tmp_path).returncode == 0
+    assert len((run / "epochs.jsonl").read_text().splitlines()) == 3
+
+
+def test_models_prints_table_1(tmp_path):
+    text = call("models", cwd=tmp_path).stdout
+    rows = {line.split()[0]: line.split() for line in text.splitlines() if line.strip()}
+    assert " ".join(rows["ModulE-HH"][1:]) == "H H GL(1,H) U_H(1) N_H/R inner 7k 7k 8k / 8k 4k"
+    assert " ".join(rows["NagE"][1:]) == "R R^3 S^f SO(3) N_R^3/R distance 3k 3k 4k / 4k 3k"
+    minimal = call("models", "--chart", "exponential", cwd=tmp_path).stdout
+    assert "7k / 7k" in minimal
+    assert len(json.loads(call("models", "--json", cwd=tmp_path).stdout)) == 18
+
+
+def test_data_commands(tmp_path):
+    listed = call("data", "list", cwd=tmp_path).stdout
+    assert "WN18RR" in listed
+    assert "world" in listed
+    info = json.loads(call("data", "info", "world", "--json", cwd=tmp_path).stdout)
+    assert info["relations"] == 12
+    assert "borders" in call("data", "info", "world", cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize(
+    "command", ["", "models", "train", "resume", "evaluate", "predict", "data info", "data list"]
+)
+def test_help_has_an_example(command, tmp_path):
+    done = call(*command.split(), "--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert ("Example: modulekge" in " ".join(done.stdout.split())) or command == ""
+
+
+def test_dry_run_prints_a_recipe_and_writes_nothing(graph, tmp_path):
+    done = call("train", graph, "--model", "quate", "--dry-run", cwd=tmp_path)
+    assert 'name = "QuatE"' in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+BAD = {
+    "missing file": (["train", "absent.tsv"], "absent.tsv: no such file"),
+    "unknown data set": (["train", "WN18R"], "did you mean WN18RR"),
+    "two fields": (["train", "two.tsv"], "two.tsv:2: expected 3 tab-separated fields"),
+    "empty split": (["train", "empty"], "valid.txt: no triples"),
+    "unknown model": (["train", "graph.tsv", "--model", "RotateE"], "did you mean RotatE"),
+    "wrong key": (["train", "graph.tsv", "--set", "train.batchs=3"], "did you mean train.batch?"),
+    "wrong value": (["train", "graph.tsv", "--set", "train.lr=fast"], "train.lr = 'fast': expected a number"),
+    "out of bounds": (["train", "graph.tsv", "--set", "train.epochs=0"], "expected a number from 1"),
+    "no recipe": (["train", "graph.tsv", "--recipe", "no.toml"], "name an existing recipe file"),
+    "bad recipe": (["train", "graph.tsv", "--recipe", "two.tsv"], "not valid TOML"),
+    "no such device": (["train", "graph.tsv", "--set", "train.device=cuda:7"], "CUDA devices"),
+    "no run": (["evaluate", "nowhere"], "not a run folder"),
+    "no such split": (["evaluate", "run", "--split", "tests"], "expected train, valid or test"),
+    "unknown entity": (["predict", "run", "--head", "e00", "--relation", "r0"], "'e00'; did you mean"),
+    "unknown relation": (["predict", "run", "--head", "e0", "--relation", "r9"], "unknown relation 'r9'"),
+    "neither": (["predict", "run", "--relation", "r0"], "either a head or a tail"),
+    "corrupt weights": (["evaluate", "broken"], "weights.safetensors: not a readable safetensors file"),
+    "id out of range": (["evaluate", "ranged"], "relation id"),
+    "folder in use": (["train", "graph.tsv", "--out", "run"], "exists already"),
+    "file in the way": (["train", "graph.tsv", "--out", "graph.tsv/run"], "cannot be made"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bad_place(graph, run, tmp_path_factory):
+    """A folder with a good graph and run, and with damaged ones."""
+    place = tmp_path_factory.mktemp("bad")
+    (place / "graph.tsv").write_text(GRAPH)
+    (place / "two.tsv").write_text("a\tr\tb\na\tb\n")
+    (place / "empty").mkdir()
+    for name, text in (("train", GRAPH), ("valid", ""), ("test", GRAPH)):
+        (place / "empty" / f"{name}.txt").write_text(text)
+    for name in ("run", "broken", "ranged"):
+        shutil.copytree(run, place / name)
+    (place / "broken" / "weights.safetensors").write_bytes(b"not weights")
+    triples = load_file(place / "ranged" / "triples.safetensors")
+    triples["test"][0, 1] = 99
+    save_file(triples, place / "ranged" / "triples.safetensors")
+    return place
+
+
+def contents(place):
+    return {p.relative_to(place): p.read_bytes() for p in place.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_exit_2_and_nothing_is_written_or_lost(case, bad_place):
+    arguments, message = BAD[case]
+    before = contents(bad_place)
+    done = call(*arguments, cwd=bad_place)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stdout == ""
+    assert contents(bad_place) == before
+
+
+def terminal(*args, cwd):
+    """Start the program on a terminal of its own; return the process and the terminal's end."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "modulekge", *map(str, args)],
+        cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "150", "TERM": "xterm"},
+    )  # fmt: skip
+    os.close(theirs)
+    return process, ours
+
+
+def read_until(end, wanted, process, seconds=90):
+    seen, stop = b"", time.monotonic() + seconds
+    while wanted not in seen and time.monotonic() < stop:
+        try:
+            seen += os.read(end, 65536)
+        except OSError:  # the program has left its terminal
+            break
+    assert wanted in seen, seen[-2000:]
+    return seen
+
+
+def test_ctrl_c_ends_after_the_epoch_and_leaves_a_usable_run(tmp_path):
+    process, end = terminal(
+        "train", "world", "--model", "DistMult", "--out", "run",
+        "--set", "model.k=8", "--set", "train.epochs=100000", cwd=tmp_path,
+    )  # fmt: skip
+    read_until(end, b"triples/s", process)
+    while (
+        not (tmp_path / "run" / "epochs.jsonl").exists()
+        or not (tmp_path / "run" / "epochs.jsonl").read_text()
+    ):
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    seen = read_until(end, b"goes on", process)
+    assert b"stopping after this epoch" in seen
+    assert process.wait(60) == 0
+    os.close(end)
+    epochs = len((tmp_path / "run" / "epochs.jsonl").read_text().splitlines())
+    done = call("predict", "run", "--head", "France", "--relation", "borders", cwd=tmp_path)
+    assert done.returncode == 0
+    more = call("resume", "run", "--set", f"train.epochs={epochs + 1}", cwd=tmp_path)
+    assert more.returncode == 0, more.stderr
+    assert len((tmp_path / "run" / "epochs.jsonl").read_text().splitlines()) == epochs + 1
+
+
+def test_an_error_of_ours_is_no_traceback_either(tmp_path, monkeypatch):
+    monkeypatch.setattr(cli, "load", lambda path: 1 / 0)
+    done = call("evaluate", "x", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("internal error: ZeroDivisionError")
+    assert "Traceback" not in done.stderr
+
+
+def test_the_program_in_a_process_of_its_own(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "modulekge", "evaluate", "nowhere"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr == "error: nowhere: not a run folder (no such folder); 'modulekge train' makes one\n"

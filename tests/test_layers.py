@@ -1,0 +1,66 @@
+"""Imports point down only, and heavy third parties stay where they are needed."""
+
+import ast
+from pathlib import Path
+
+import modulekge
+
+SOURCE = Path(modulekge.__file__).parent
+LAYERS = (
+    "shapes errors version config",
+    "algebra data",
+    "models",
+    "evaluation",
+    "training",
+    "run",
+    "serving",
+    "__init__",
+    "show",
+    "cli",
+    "__main__",
+)
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names.split()}
+BESIDE = {("algebra", "data"), ("data", "algebra")}  # of one level, and strangers to each other
+CORE = {"torch", "numpy", "safetensors", "pyarrow", "rich", "typer", "jaxtyping"}
+
+
+def imports():
+    """Yield (file, part that imports, module imported)."""
+    for path in SOURCE.rglob("*.py"):
+        part = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        for node in ast.walk(ast.parse(path.read_text())):
+            modules = []
+            if isinstance(node, ast.Import):
+                modules = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                modules = [
+                    f"{node.module}.{a.name}" if node.module == "modulekge" else node.module
+                    for a in node.names
+                ]
+            yield from ((path, part, module) for module in modules)
+
+
+def test_every_part_has_its_level():
+    parts = {
+        p.name.removesuffix(".py")
+        for p in SOURCE.iterdir()
+        if p.suffix == ".py" or (p / "__init__.py").exists()
+    }
+    assert parts == set(LEVEL)
+
+
+def test_imports_point_down():
+    for path, part, module in imports():
+        if module.startswith("modulekge."):
+            target = module.split(".")[1]
+            assert LEVEL[target] <= LEVEL[part], f"{path}: {part} imports {target}"
+            assert (part, target) not in BESIDE, f"{path}: {part} imports {target}"
+
+
+def test_the_core_needs_no_more_than_it_says():
+    import sys
+
+    found = (
+        {module.split(".")[0] for _, _, module in imports()} - {"modulekge"} - set(sys.stdlib_module_names)
+    )
+    assert found == CORE

@@ -1,0 +1,84 @@
+import pytest
+import torch
+
+from modulekge.config import make_config
+from modulekge.data.batches import batches
+from modulekge.errors import ConfigError, TrainingError
+from modulekge.models.model import Model
+from modulekge.models.table import MODELS
+from modulekge.training import fit as fitting
+from modulekge.training.fit import EpochRecord, Glance, fit
+from modulekge.training.optimize import make_optimizer, matmul_precision, pick_device
+
+
+def setup(family, name="ModulE-HH", **train):
+    config = make_config([{"train": {"epochs": 3, "batch": 5, "every": 2, **train}}])
+    model = Model(MODELS[name], len(family.entities), family.n_questions, 4)
+    model.draw(torch.Generator().manual_seed(0), 1e-3, 1.0)
+    return model, make_optimizer(model, config.train), config
+
+
+def records(family, **train):
+    model, optimizer, config = setup(family, **train)
+    return [r for r in fit(model, family, optimizer, config) if isinstance(r, EpochRecord)]
+
+
+def test_epochs_are_recorded_and_validated_when_due(family):
+    found = records(family)
+    assert [r.epoch for r in found] == [1, 2, 3]
+    assert [r.valid is not None for r in found] == [False, True, True]
+    assert found[2].loss < found[0].loss
+    assert all(r.triples_per_second > 0 for r in found)
+
+
+def test_the_same_seed_gives_the_same_losses_and_another_does_not(family):
+    losses = [[r.loss for r in records(family, seed=seed)] for seed in (0, 0, 1)]
+    assert losses[0] == losses[1] != losses[2]
+
+
+@pytest.mark.parametrize("optimizer", ["adagrad", "adam"])
+def test_both_optimisers_learn_and_the_rate_decays(family, optimizer):
+    found = records(family, optimizer=optimizer, lr=0.05, decay=0.5, epochs=4)
+    assert [r.lr for r in found] == [0.05, 0.025, 0.0125, 0.00625]
+    assert found[-1].loss < found[0].loss
+
+
+def test_batches_are_a_permutation_that_depends_on_seed_and_epoch_alone(family):
+    questions = family.questions("train")
+    whole = torch.cat(list(batches(questions, 5, 0, 1)))
+    assert sorted(whole.tolist()) == sorted(questions.tolist())
+    assert torch.equal(whole, torch.cat(list(batches(questions, 7, 0, 1))))
+    assert not torch.equal(whole, torch.cat(list(batches(questions, 5, 0, 2))))
+
+
+def test_long_epochs_are_glanced_at(family, monkeypatch):
+    monkeypatch.setattr(fitting, "_GLANCE", 0.0)
+    model, optimizer, config = setup(family)
+    glances = [e for e in fit(model, family, optimizer, config) if isinstance(e, Glance)]
+    assert [g.done for g in glances[:6]] == [5, 10, 15, 20, 25, 28]
+
+
+def test_a_diverging_run_stops_and_says_what_to_change(family):
+    model, optimizer, config = setup(family, lr=1000.0)
+    with torch.no_grad():
+        model.entity_scalar.fill_(1e25)
+    with pytest.raises(TrainingError, match=r"in epoch 1.*Lower train\.lr"):
+        list(fit(model, family, optimizer, config))
+
+
+@pytest.mark.parametrize("matmul", ["float32", "tf32", "bfloat16"])
+def test_every_precision_trains(family, matmul):
+    assert records(family, matmul=matmul)[-1].loss < records(family)[0].loss
+
+
+def test_precision_is_set_back():
+    before = torch.get_float32_matmul_precision()
+    with matmul_precision("tf32", torch.device("cpu")):
+        assert torch.get_float32_matmul_precision() == "high"
+    assert torch.get_float32_matmul_precision() == before
+
+
+@pytest.mark.parametrize("name", ["gpu", "cuda:99", "meta"])
+def test_a_device_that_is_not_there(name):
+    with pytest.raises(ConfigError, match=r"train\.device"):
+        pick_device(name)
