@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
+from rich.console import Console
 
 from modulekge import show
 from modulekge.algebra.groups import UNIT_CHARTS
@@ -23,7 +24,7 @@ from modulekge.evaluation.report import evaluate as evaluate_model
 from modulekge.models.spec import chart as chart_named
 from modulekge.models.table import ABLATIONS, READINGS, TABLE_1
 from modulekge.run.folder import RunFolder
-from modulekge.run.train import continue_run, default_folder, load, resolve
+from modulekge.run.train import continue_run, default_folder, load, resolve, stalled
 from modulekge.serving.predictor import predict as predict_by_name
 from modulekge.training.fit import EpochRecord
 from modulekge.training.optimize import pick_device
@@ -113,9 +114,12 @@ def models(
 
 
 @data_app.command("list", epilog="Example: modulekge data list --data-dir ~/graphs")
-def data_list(data_dir: DataDir = None) -> None:
+def data_list(data_dir: DataDir = None, as_json: Json = False) -> None:
     """List the data sets known by name, and where each would be read from."""
     places = {name: str(local_folder(b, data_dir) or "download") for name, b in benchmarks().items()}
+    if as_json:
+        print(json.dumps([{**asdict(b), "where": places[name]} for name, b in benchmarks().items()]))
+        return
     show.console().print(show.datasets_table(benchmarks().values(), places))
 
 
@@ -171,10 +175,16 @@ def resume(run: RunArgument, settings: Settings = None, as_json: Json = False) -
 def _train(folder: RunFolder, config: Config, as_json: bool) -> None:
     """Train with a display, then report on test with the best weights."""
     err = show.console(stderr=True)
-    last = max((r.epoch for r in folder.records()), default=0)
+    records, patience = folder.records(), config.train.patience
+    last = max((r.epoch for r in records), default=0)
     if last >= config.train.epochs:
         raise ConfigError(
             f"{folder.path}: has had its {last} epochs; give it more with --set train.epochs={2 * last}"
+        )
+    if stalled(records, patience):
+        raise ConfigError(
+            f"{folder.path}: stopped at epoch {last}, no better for {patience} validations; "
+            f"give it more with --set train.patience={2 * patience}"
         )
     err.print(
         f"{config.model.name} (k = {config.model.k}) on {config.data}, "
@@ -202,14 +212,14 @@ def _train(folder: RunFolder, config: Config, as_json: bool) -> None:
 
 
 @contextmanager
-def _gentle_interrupt(err: Any) -> Iterator[list[int]]:
+def _gentle_interrupt(out: Console) -> Iterator[list[int]]:
     """Turn the first Ctrl-C into a mark in the list; the second one interrupts at once."""
     marks: list[int] = []
 
     def handle(number: int, frame: Any) -> None:
         marks.append(number)
         signal.signal(signal.SIGINT, before)
-        err.print("stopping after this epoch; Ctrl-C again stops at once, at the last checkpoint")
+        out.print("stopping after this epoch; Ctrl-C again stops at once, at the last checkpoint")
 
     before = signal.signal(signal.SIGINT, handle)
     try:
@@ -257,7 +267,8 @@ def predict(
     """Answer (head, relation, ?) or (?, relation, tail) by name; known facts are marked."""
     answers = predict_by_name(load(run), head=head, relation=relation, tail=tail, k=k)
     if as_json:
-        print(json.dumps([asdict(answer) for answer in answers], ensure_ascii=False))
+        rows = [{**asdict(answer), "known": answer.known} for answer in answers]
+        print(json.dumps(rows, ensure_ascii=False))
     else:
         question = f"{head or '?'}  {relation}  {tail or '?'}"
         show.console().print(show.answers_view(question, answers))

@@ -156,7 +156,8 @@ def answers_view(question: str, answers: list[Answer]) -> RenderableType:
     table = _table(" ", "answer", " score", "")
     for a in answers:
         name = a.label if a.label == a.name else f"{a.label} ({a.name})"
-        mark = Text("known", "green") if a.known else Text("new", "yellow")
+        held = "" if a.split == "train" else f", held out in {a.split}"
+        mark = Text(f"known{held}", "green") if a.known else Text("new", "yellow")
         table.add_row(str(a.rank), name, f"{a.score:.3f}", mark)
     return Group(Text(question, "bold"), table)
 

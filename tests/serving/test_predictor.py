@@ -31,7 +31,9 @@ def test_answers_are_ranked_by_score_and_facts_of_all_splits_are_known(asked):
     assert len(answers) == 8
     assert [a.rank for a in answers] == list(range(1, 9))
     assert [a.score for a in answers] == sorted((a.score for a in answers), reverse=True)
-    assert {a.name for a in answers if a.known} == {"gil", "hal"}  # gil is a valid triple
+    assert {a.name: a.split for a in answers if a.known} == {"gil": "valid", "hal": "train"}
+    heads = asked.predict(tail="gil", relation="parent", k=100)
+    assert {a.name: a.split for a in heads if a.known} == {"fay": "valid"}
 
 
 @pytest.mark.parametrize(

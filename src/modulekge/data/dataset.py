@@ -59,6 +59,11 @@ class Dataset:
         shift = torch.tensor([0, len(self.relations), 0])
         return torch.cat([triples, triples.flip(1) + shift])
 
+    def split_of(self, triple: tuple[int, int, int]) -> Split | None:
+        """Return the split that holds a triple, if any does."""
+        wanted = torch.tensor(triple)
+        return next((split for split in SPLITS if (self[split] == wanted).all(1).any()), None)
+
     @cached_property
     def known(self) -> KnownAnswers:
         """Every answer in any split: what a filtered ranking leaves out."""

@@ -5,6 +5,7 @@ from functools import cached_property
 
 import torch
 
+from modulekge.data.dataset import Split
 from modulekge.errors import UnknownNameError
 from modulekge.run.train import Run
 from modulekge.shapes import Entities
@@ -18,7 +19,12 @@ class Answer:
     name: str
     label: str
     score: float
-    known: bool  # the triple stands in train, valid or test
+    split: Split | None  # where the triple stands; None where it is new
+
+    @property
+    def known(self) -> bool:
+        """The triple is a fact of the graph, though perhaps one held out from training."""
+        return self.split is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,15 +49,20 @@ class Predictor:
         if k < 1:
             raise UnknownNameError(f"k = {k}: ask for at least one answer")
         dataset, model = self.run.dataset, self.run.model
-        given = torch.tensor([dataset.entities.find(head or tail or "")])
-        asked = torch.tensor([dataset.relations.find(relation)])
-        if tail is not None:
-            asked = asked + len(dataset.relations)  # the reciprocal asks for heads
-        scores = model.scores(model.queries(given, asked), self.table)[0]
+        given = dataset.entities.find(head or tail or "")
+        asked = dataset.relations.find(relation)
+        # The reciprocal relation asks for heads.
+        question = (given, asked if tail is None else asked + len(dataset.relations))
+        scores = model.scores(model.queries(*(torch.tensor([i]) for i in question)), self.table)[0]
         best = scores.topk(min(k, len(dataset.entities)))
-        known = set(dataset.known.of_questions(given, asked)[1].tolist())
         return [
-            Answer(rank, dataset.entities.names[i], dataset.entities.label(i), score, i in known)
+            Answer(
+                rank,
+                dataset.entities.names[i],
+                dataset.entities.label(i),
+                score,
+                dataset.split_of((given, asked, i) if tail is None else (i, asked, given)),
+            )
             for rank, (i, score) in enumerate(
                 zip(best.indices.tolist(), best.values.tolist(), strict=True), start=1
             )

@@ -1,0 +1,31 @@
+# make demo: everything from nothing to answers by name. make test: lint, types, tests.
+PYTHON ?= python3
+BIN := .venv/bin
+DEMO := runs/demo
+
+.PHONY: demo test clean
+
+demo: .venv/installed
+	rm -rf $(DEMO)
+	$(BIN)/modulekge train world --model ModulE-HH --out $(DEMO)
+	$(BIN)/modulekge predict $(DEMO) --head France --relation borders -k 10
+	$(BIN)/modulekge predict $(DEMO) --tail Swahili --relation official_language -k 5
+	@echo "Ask more: $(BIN)/modulekge predict $(DEMO) --head Japan --relation uses_currency"
+
+test: .venv/installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto
+
+.venv/installed: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --editable .
+	touch $@
+
+.venv/installed-test: .venv/installed
+	$(BIN)/pip install --quiet --editable '.[test,lint]'
+	touch $@
+
+clean:
+	rm -rf .venv runs .pytest_cache .mypy_cache .ruff_cache .hypothesis
