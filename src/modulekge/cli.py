@@ -22,7 +22,7 @@ from modulekge.data.survey import survey
 from modulekge.errors import ConfigError, ModulekgeError
 from modulekge.evaluation.report import evaluate as evaluate_model
 from modulekge.models.spec import chart as chart_named
-from modulekge.models.table import ABLATIONS, READINGS, TABLE_1
+from modulekge.models.table import ABLATIONS, COMPARED, READINGS, TABLE_1
 from modulekge.run.folder import RunFolder
 from modulekge.run.train import continue_run, default_folder, load, resolve, stalled
 from modulekge.serving.predictor import predict as predict_by_name
@@ -101,7 +101,12 @@ def models(
     under the chart (entity / relation), query the length of the vector that meets the entity table;
     k is the number of blocks.
     """
-    groups = {"Table 1": TABLE_1, "Ablations": ABLATIONS, "Readings of ModulE-HH": READINGS}
+    groups = {
+        "Table 1": TABLE_1,
+        "Compared with": COMPARED,
+        "Ablations": ABLATIONS,
+        "Readings of ModulE-HH": READINGS,
+    }
     if as_json:
         rows = [{"name": s.name, **s.words(), "query": s.query_size} for g in groups.values() for s in g]
         print(json.dumps(rows))

@@ -18,6 +18,7 @@ class ModelConfig:
     name: str = "ModulE-HH"
     k: int = 128  # blocks: the paper's embedding multiplier
     chart: Literal["normalised", "exponential", "angles"] = "normalised"
+    reciprocal: Literal["own", "tied"] = "own"  # heads are asked for with relations of their own, or adjoints
     scalar_scale: float = 1e-3  # standard deviation of free scalars at the start
     vector_scale: float = 1.0  # scale of the numbers that chart unit elements at the start
     scalar: str = ""

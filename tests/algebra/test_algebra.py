@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from modulekge.algebra.algebra import ALGEBRAS, Algebra, C, H, R, double
+from modulekge.algebra.algebra import ALGEBRAS, BIQUATERNIONS, Q8, Algebra, C, H, R, double
 from modulekge.algebra.norms import N
 
 OCTONIONS = double(H, "O")
@@ -23,7 +23,7 @@ def one(a: Algebra) -> torch.Tensor:
     return torch.eye(a.dim)[:1].T.expand(5, a.dim, 7)
 
 
-@EACH
+@pytest.mark.parametrize("a", [*ALGEBRAS, OCTONIONS, BIQUATERNIONS, Q8], ids=lambda a: a.name)
 def test_the_unrolled_product_is_the_contraction_with_the_constants(a):
     x, y = element(a, 5), element(a, 5)
     close(a.mul(x, y), torch.einsum("bin,bjn,ijk->bkn", x, y, a.constants.double()))
@@ -89,6 +89,12 @@ def test_module_axioms(s, v):
 def test_the_subalgebra_keeps_its_product(s, v):
     a, b = element(s, 5), element(s, 5)
     close(v.mul(a, b), s.mul(a, b))
+
+
+def test_the_further_algebras_are_associative_and_not_commutative():
+    for a in (BIQUATERNIONS, Q8):
+        assert (a.dim, a.associative, a.commutative) == (8, True, False)
+        close(a.mul(one(a), x := element(a, 5)), x)
 
 
 def test_complex_numbers_are_those_of_torch():

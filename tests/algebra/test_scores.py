@@ -11,7 +11,7 @@ EACH = pytest.mark.parametrize("score", SCORES.values(), ids=lambda s: s.name)
 
 
 def some(score, dtype=torch.float64):
-    extra = 1 if score.name == "split" else 0
+    extra = 1 if score.name in ("split", "weighted") else 0
     q = torch.randn(5, 3 + extra, 6, dtype=dtype)
     return q, torch.randn(9, 3, 6, dtype=dtype), torch.tensor(score.weights, dtype=dtype)
 
@@ -22,6 +22,7 @@ def test_all_pairs_is_pair_by_pair_is_in_chunks(score):
     whole = score.all_pairs(q, t, w)
     pairs = [[score.all_pairs(q[i : i + 1], t[j : j + 1], w)[0, 0] for j in range(9)] for i in range(5)]
     close(whole, torch.stack([torch.stack(row) for row in pairs]))
+    close(whole, score.each(q[:, None], t, w))
     close(whole, torch.cat([score.all_pairs(q, part, w) for part in t.split(4)], 1))
     close(whole, torch.cat([score.all_pairs(part, t, w) for part in q.split(2)], 0))
 
@@ -49,13 +50,15 @@ def test_block_distance_is_a_sum_of_moduli_in_tiles_of_any_size(d, tile, monkeyp
     monkeypatch.setattr(scores, "_TILE", tile)
     q = torch.randn(5, d, 6, dtype=torch.float64, requires_grad=True)
     t = torch.randn(9, d, 6, dtype=torch.float64, requires_grad=True)
-    naive = torch.linalg.vector_norm(q[:, None] - t, dim=2).sum(-1)
-    ours = block_distance(q, t)
+    w = torch.randn(5, 6, dtype=torch.float64, requires_grad=True)
+    close(block_distance(q, t), torch.linalg.vector_norm(q[:, None] - t, dim=2).sum(-1))
+    naive = (w[:, None] * torch.linalg.vector_norm(q[:, None] - t, dim=2)).sum(-1)
+    ours = block_distance(q, t, w)
     close(ours, naive)
-    weights = torch.randn(5, 9, dtype=torch.float64)
+    slope = torch.randn(5, 9, dtype=torch.float64)
     for mine, theirs in zip(
-        torch.autograd.grad((ours * weights).sum(), (q, t)),
-        torch.autograd.grad((naive * weights).sum(), (q, t)),
+        torch.autograd.grad((ours * slope).sum(), (q, t, w)),
+        torch.autograd.grad((naive * slope).sum(), (q, t, w)),
         strict=True,
     ):
         close(mine, theirs)

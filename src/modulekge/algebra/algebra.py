@@ -84,7 +84,26 @@ def double(a: Algebra, name: str) -> Algebra:
     return Algebra(name, out)
 
 
+def tensor(a: Algebra, b: Algebra, name: str) -> Algebra:
+    r"""$A \otimes B$: basis $e_i \otimes f_j$, multiplied factor by factor."""
+    d = a.dim * b.dim
+    return Algebra(name, torch.einsum("ijk,pqr->ipjqkr", a.constants, b.constants).reshape(d, d, d))
+
+
+def group_algebra(a: Algebra, name: str) -> Algebra:
+    r"""$\mathbb R[G]$ of the group $G = \{\pm e_0, \dots, \pm e_{d-1}\}$: basis $e_i$, then $-e_i$."""
+    d = a.dim
+    out = a.constants.new_zeros(2, d, 2, d, 2, d)
+    for i, j, k in a.constants.nonzero().tolist():
+        negative = int(a.constants[i, j, k] < 0)
+        for p, q in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            out[p, i, q, j, (p + q + negative) % 2, k] = 1
+    return Algebra(name, out.reshape(2 * d, 2 * d, 2 * d))
+
+
 R = Algebra("R", torch.ones(1, 1, 1, dtype=torch.int64))
 C = double(R, "C")
 H = double(C, "H")
 ALGEBRAS = (R, C, H)
+BIQUATERNIONS = tensor(H, C, "H_C")
+Q8 = group_algebra(H, "R[Q8]")  # of the quaternion group of eight elements

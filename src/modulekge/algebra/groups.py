@@ -6,9 +6,10 @@ from math import pi
 from typing import Literal
 
 import torch
+from jaxtyping import Bool
 from torch import Generator, Tensor
 
-from modulekge.algebra.algebra import ALGEBRAS, Algebra, C, H, R
+from modulekge.algebra.algebra import ALGEBRAS, BIQUATERNIONS, Q8, Algebra, C, H, R
 from modulekge.algebra.norms import N
 from modulekge.shapes import Elements, Numbers
 
@@ -80,34 +81,44 @@ def _mixture_start(shape: tuple[int, ...], generator: Generator) -> Tensor:
     return torch.cat([torch.ones(*shape[:-2], 1, shape[-1]), torch.zeros(*shape[:-2], 1, shape[-1])], -2)
 
 
+def _start_at_one(shape: tuple[int, ...], generator: Generator) -> Tensor:
+    return torch.zeros(shape)
+
+
 ONE = Chart("one", "one", lambda d: 0, lambda d: 0, _one, _normal)
 FREE = Chart("free", "free", lambda d: d, lambda d: d, lambda x: x, _normal)
 NORMALISED = Chart("normalised", "unit", lambda d: d if d > 1 else 0, lambda d: d - 1, _normalised, _normal)
 EXPONENTIAL = Chart("exponential", "unit", lambda d: d - 1, lambda d: d - 1, _exponential, _angles)
 ANGLES = Chart("angles", "unit", lambda d: d - 1, lambda d: d - 1, _hyperspherical, _angles)
 MIXTURE = Chart("mixture", "mixed", lambda d: 2, lambda d: 2, _mixture, _mixture_start)
+POSITIVE = Chart("positive", "mixed", lambda d: d, lambda d: d, torch.exp, _start_at_one)
 
 UNIT_CHARTS = {chart.name: chart for chart in (NORMALISED, EXPONENTIAL, ANGLES)}
 
 
 @dataclass(frozen=True)
 class Group:
-    """Elements of ``size`` components, multiplied in ``algebra``, named by the numbers of a chart."""
+    """Elements multiplied in ``algebra`` and named by a chart, which names each factor by itself."""
 
     name: str
     algebra: Algebra
-    size: int
+    factors: tuple[int, ...]  # components of each factor
     chart: Chart
+
+    @property
+    def size(self) -> int:
+        """$d$: how many components an element has."""
+        return sum(self.factors)
 
     @property
     def width(self) -> int:
         """$w$: how many numbers are stored for one element."""
-        return self.chart.width(self.size)
+        return sum(map(self.chart.width, self.factors))
 
     @property
     def freedom(self) -> int:
         """The dimension of the group: how many numbers an element needs."""
-        return self.chart.freedom(self.size)
+        return sum(map(self.chart.freedom, self.factors))
 
     @property
     def trivial(self) -> bool:
@@ -116,7 +127,10 @@ class Group:
 
     def point(self, numbers: Numbers) -> Elements:
         """Return the elements these numbers name."""
-        return self.chart.point(numbers)
+        if len(self.factors) == 1:
+            return self.chart.point(numbers)
+        widths = [self.chart.width(d) for d in self.factors]
+        return torch.cat([self.chart.point(part) for part in numbers.split(widths, dim=-2)], dim=-2)
 
     def charted(self, chart: Chart) -> "Group":
         """Return the same group under another chart, if it is one of unit elements."""
@@ -125,7 +139,7 @@ class Group:
 
 def scalars(a: Algebra) -> Group:
     """All elements of $A$: a scalar group, and the scaling group $GL(1, A)$."""
-    return Group(a.name, a, a.dim, FREE)
+    return Group(a.name, a, (a.dim,), FREE)
 
 
 def units(a: Algebra, name: str = "") -> Group:
@@ -133,39 +147,77 @@ def units(a: Algebra, name: str = "") -> Group:
 
     Of $\mathbb R$ only the component of the identity, $1$.
     """
-    return Group(name or a.name, a, a.dim, NORMALISED)
+    return Group(name or a.name, a, (a.dim,), NORMALISED)
 
 
-TRIVIAL = Group("1", R, 1, ONE)
+TRIVIAL = Group("1", R, (1,), ONE)
 PLANE = units(C, "R^2")  # R^2 is C without its product
-SPACE = Group("R^3", H, 3, NORMALISED)  # R^3 is the imaginary part of H
+SPACE = Group("R^3", H, (3,), NORMALISED)  # R^3 is the imaginary part of H
+FIBRED = Group("R^3 x S^1", H, (3, 2), NORMALISED)  # each point of space with a point of its Hopf fibre
 
-SCALARS = {g.name: g for g in (TRIVIAL, *map(scalars, ALGEBRAS))}
-VECTORS = {g.name: g for g in (TRIVIAL, *map(units, ALGEBRAS), PLANE, SPACE)}
-
-Law = Callable[[Algebra, Elements, Elements], Elements]
-
-
-def left(a: Algebra, g: Elements, x: Elements) -> Elements:
-    """$g x$."""
-    return a.mul(g, x)
+SCALARS = {g.name: g for g in (TRIVIAL, *map(scalars, (*ALGEBRAS, BIQUATERNIONS, Q8)))}
+VECTORS = {g.name: g for g in (TRIVIAL, *map(units, ALGEBRAS), PLANE, SPACE, FIBRED)}
 
 
-def right(a: Algebra, g: Elements, x: Elements) -> Elements:
-    """$x g$."""
-    return a.mul(x, g)
+def _whole(g: Elements) -> Elements:
+    return g
 
 
-def both(a: Algebra, g: Elements, x: Elements) -> Elements:
-    r"""$g x \bar g$ of an imaginary $x$: a turn of $\mathbb R^3$."""
-    pure = torch.cat([torch.zeros_like(x[..., :1, :]), x], dim=-2)
-    return a.mul(a.mul(g, pure), a.conj(g))[..., 1:, :]
+@dataclass(frozen=True)
+class Law:
+    """How an element of a group moves what it acts on, and what undoes or mirrors that.
+
+    ``adjoint`` gives the element with which a question is asked the other way round: the score of
+    (h, r, t) is that of t moved by it and compared with h. A law without one asks for a relation of
+    its own.
+    """
+
+    name: str
+    act: Callable[[Algebra, Elements, Elements], Elements]
+    adjoint: Callable[[Algebra, Elements], Elements] | None
+    measured: Callable[[Elements], Elements] = _whole  # the part of an element whose norm a penalty takes
 
 
-def mixed(a: Algebra, g: Elements, x: Elements) -> Elements:
+def _conj(a: Algebra, g: Elements) -> Elements:
+    return a.conj(g)
+
+
+def _turn(a: Algebra, g: Elements, x: Elements) -> Elements:
+    r"""$g x \bar g$ of an imaginary $x$; components after the third are left alone."""
+    pure = torch.cat([torch.zeros_like(x[..., :1, :]), x[..., :3, :]], dim=-2)
+    moved = a.mul(a.mul(g, pure), a.conj(g))[..., 1:, :]
+    return torch.cat([moved, x[..., 3:, :]], dim=-2) if x.shape[-2] > 3 else moved
+
+
+def _mix(a: Algebra, g: Elements, x: Elements) -> Elements:
     r"""$(x (m + b),\; 1 - b)$ for $g = (m, b)$: HAKE's moved modulus and the weight of the tail's."""
     m, b = g[..., :1, :], g[..., 1:, :]
     return torch.cat([x * (m + b), 1 - b], dim=-2)
+
+
+def _mix_back(a: Algebra, g: Elements) -> Elements:
+    """$(m, 1 - m - b)$, which exchanges $m + b$ and $1 - b$."""
+    m, b = g[..., :1, :], g[..., 1:, :]
+    return torch.cat([m, 1 - m - b], dim=-2)
+
+
+def _stretch(a: Algebra, g: Elements, x: Elements) -> Elements:
+    r"""$(x \rho,\; \frac12 (1 + 1/\rho))$: the mean of the distances that $\rho$ makes there and back."""
+    return torch.cat([x * g, (1 + 1 / g) / 2], dim=-2)
+
+
+def _affine(a: Algebra, g: Elements, x: Elements) -> Elements:
+    """$(x + b) g$ for the element $(b, g)$."""
+    return a.mul(x + g[..., : a.dim, :], g[..., a.dim :, :])
+
+
+left = Law("left", lambda a, g, x: a.mul(g, x), _conj)
+right = Law("right", lambda a, g, x: a.mul(x, g), _conj)
+both = Law("both", _turn, _conj)
+shift = Law("shift", lambda a, g, x: x + g, lambda a, g: -g)
+affine = Law("affine", _affine, None, lambda g: g.chunk(2, dim=-2)[1])
+mixed = Law("mixed", _mix, _mix_back, lambda g: g[..., :1, :])
+stretched = Law("stretched", _stretch, lambda a, g: 1 / g)
 
 
 @dataclass(frozen=True)
@@ -176,11 +228,14 @@ class Action:
     group: Group
     law: Law
 
-    def move(self, numbers: Numbers, x: Elements) -> Elements:
-        r"""$T_g(x)$ for the $g$ that these numbers name."""
+    def move(self, numbers: Numbers, x: Elements, back: Bool[Tensor, " b"] | None = None) -> Elements:
+        r"""$T_g(x)$ for the $g$ that these numbers name, or for its adjoint in the rows that go ``back``."""
         if self.group.trivial:
             return x
-        return self.law(self.group.algebra, self.group.point(numbers), x)
+        a, g = self.group.algebra, self.group.point(numbers)
+        if back is not None and self.law.adjoint is not None:
+            g = torch.where(back[:, None, None], self.law.adjoint(a, g), g)
+        return self.law.act(a, g, x)
 
     def charted(self, chart: Chart) -> "Action":
         """Return the same action with its group under another chart."""
@@ -197,21 +252,35 @@ def rotation(a: Algebra, law: Law = right) -> Action:
     return Action(_sided("U(1)" if a is C else f"U_{a.name}(1)", a, law), units(a), law)
 
 
+def translation(a: Algebra) -> Action:
+    """$(A, +)$: addition of any element."""
+    return Action(f"({a.name},+)", scalars(a), shift)
+
+
+def affinity(a: Algebra) -> Action:
+    r"""$\mathrm{Aff}(1, A)$: addition of any element, then multiplication by any element."""
+    return Action(f"Aff(1,{a.name})", Group(f"{a.name} x {a.name}", a, (2 * a.dim,), FREE), affine)
+
+
 def _sided(name: str, a: Algebra, law: Law) -> str:
     """Where the side matters and is not the usual one (the right), the name says it."""
-    return name if a.commutative or law is right else f"{name} {law.__name__}"
+    return name if a.commutative or law is right else f"{name} {law.name}"
 
 
 FIXED_SCALE = Action("S^f", TRIVIAL, right)
 FIXED_TURN = Action("V^f", TRIVIAL, right)
 SO2 = Action("SO(2)", PLANE, right)
 SO3 = Action("SO(3)", units(H), both)
-MIXED = Action("GL(1)+b", Group("R+b", R, 2, MIXTURE), mixed)
+MIXED = Action("GL(1)+b", Group("R+b", R, (2,), MIXTURE), mixed)
+STRETCH = Action("GL+(1)", Group("R+", R, (1,), POSITIVE), stretched)
 
+_EVERY = (*ALGEBRAS, BIQUATERNIONS, Q8)
 ACTIONS = {
     action.name: action
     for action in (
-        FIXED_SCALE, FIXED_TURN, SO2, SO3, MIXED,
-        *(make(a, law) for make in (scaling, rotation) for a in ALGEBRAS for law in (left, right)),
+        FIXED_SCALE, FIXED_TURN, SO2, SO3, MIXED, STRETCH,
+        *(make(a) for make in (translation, affinity) for a in _EVERY),
+        *(scaling(a, law) for a in _EVERY for law in (left, right)),
+        *(rotation(a, law) for a in ALGEBRAS for law in (left, right)),
     )
 }  # fmt: skip

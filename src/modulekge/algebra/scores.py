@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -9,6 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from modulekge.algebra.algebra import Algebra
+from modulekge.algebra.norms import N
 from modulekge.shapes import Elements, Entities, Queries, Scores
 
 _TILE = 1 << 18  # scores worked on at a time: a tile and its scratch stay in a core's cache
@@ -24,13 +26,30 @@ def pair(a: Algebra, s: Elements, v: Elements) -> Elements:
     return torch.cat([s, v], dim=-2)
 
 
+def weighed(a: Algebra, s: Elements, v: Elements) -> Elements:
+    r"""$s \odot v$; of a query, whose scalar comes with a weight for the distance, $(s \odot v, w)$."""
+    return torch.cat([a.mul(s[..., :1, :], v), s[..., 1:, :]], dim=-2)
+
+
+def lift(a: Algebra, s: Elements, v: Elements) -> Elements:
+    r"""$s\, \frac{i + x}{|i + x|} e^{i\theta}$: over $x \in S^2$ on its Hopf fibre, the point at $\theta$.
+
+    At $x = -i$, where the fibre's start is not defined, $i + x$ is kept off 0.
+    """
+    x, fibre = v[..., :3, :], v[..., 3:, :]
+    start = torch.cat([torch.zeros_like(x[..., :1, :]), 1 + x[..., :1, :], x[..., 1:, :]], dim=-2)
+    length = N(start).unsqueeze(-2).clamp(min=torch.finfo(v.dtype).eps).sqrt()
+    return s * a.mul(start / length, fibre)
+
+
 @dataclass(frozen=True)
 class Score:
-    """How scalar and vector are joined, and how a query meets every entity."""
+    """How scalar and vector are joined, and how a query meets entities: all of them, or each its own."""
 
     name: str
     join: Callable[[Algebra, Elements, Elements], Elements]
     all_pairs: Callable[[Queries, Entities, Float[Tensor, " weights"]], Scores]
+    each: Callable[[Elements, Elements, Float[Tensor, " weights"]], Tensor]  # broadcasts over rows
     weights: tuple[float, ...] = ()  # learned; where they start
 
 
@@ -44,6 +63,16 @@ def distance(q: Queries, t: Entities, weights: Float[Tensor, " 0"]) -> Scores:
     return -block_distance(q, t)
 
 
+def euclidean(q: Queries, t: Entities, weights: Float[Tensor, " 0"]) -> Scores:
+    r"""$-\lVert q - t \rVert_2$ over all components of all blocks."""
+    return -torch.cdist(q.flatten(1), t.flatten(1))
+
+
+def weighted(q: Queries, t: Entities, weights: Float[Tensor, " 0"]) -> Scores:
+    r"""$-\frac1n \sum_i w_i |q_i - t_i|$ of a query $(q, w)$."""
+    return -block_distance(q[:, :-1], t, q[:, -1]) / q.shape[-1]
+
+
 def split(q: Queries, t: Entities, weights: Float[Tensor, " 2"]) -> Scores:
     r"""$-w_1 \lVert a - c \cdot m_t \rVert_2 - \frac{w_2}{2} \sum_i |q_i - t_i|$, HAKE's score.
 
@@ -51,16 +80,30 @@ def split(q: Queries, t: Entities, weights: Float[Tensor, " 2"]) -> Scores:
     $\frac12 |e^{i\alpha} - e^{i\beta}| = |\sin\frac{\alpha - \beta}2|$.
     """
     a, c, m = q[:, 0], q[:, 1], t[:, 0]
-    squares = (
-        a.square().sum(-1, keepdim=True) - 2 * (a * c) @ m.T + c.square() @ m.square().T
-    )  # rounding can leave a square below 0; at 0 the root has no slope
-    modulus = squares.clamp(min=torch.finfo(squares.dtype).tiny).sqrt()
-    return -weights[0] * modulus - weights[1] / 2 * block_distance(q[:, 2:], t[:, 1:])
+    squares = a.square().sum(-1, keepdim=True) - 2 * (a * c) @ m.T + c.square() @ m.square().T
+    return -weights[0] * _root(squares) - weights[1] / 2 * block_distance(q[:, 2:], t[:, 1:])
 
 
-def block_distance(q: Queries, t: Entities) -> Scores:
-    r"""$\sum_i |q_i - t_i|$ over blocks, for every pair, without the (b, e, n) intermediate."""
-    distances: Tensor = _BlockDistance.apply(q, t)  # type: ignore[no-untyped-call]
+def _root(squares: Tensor) -> Tensor:
+    """Rounding can leave a sum of squares below 0, and at 0 the root has no slope."""
+    return squares.clamp(min=torch.finfo(squares.dtype).tiny).sqrt()
+
+
+def _moduli(x: Elements) -> Tensor:
+    moduli: Tensor = torch.linalg.vector_norm(x, dim=-2)
+    return moduli
+
+
+def _each_split(q: Tensor, t: Tensor, weights: Tensor) -> Tensor:
+    modulus = _root((q[..., 0, :] - q[..., 1, :] * t[..., 0, :]).square().sum(-1))
+    phase = _moduli(q[..., 2:, :] - t[..., 1:, :]).sum(-1)
+    return -weights[0] * modulus - weights[1] / 2 * phase
+
+
+def block_distance(q: Queries, t: Entities, weights: Float[Tensor, "b n"] | None = None) -> Scores:
+    r"""$\sum_i w_i |q_i - t_i|$ over blocks, for every pair, without the (b, e, n) intermediate."""
+    weights = q.new_ones(len(q), q.shape[-1]) if weights is None else weights
+    distances: Tensor = _BlockDistance.apply(q, t, weights)  # type: ignore[no-untyped-call]
     return distances
 
 
@@ -68,29 +111,30 @@ class _BlockDistance(torch.autograd.Function):
     """Forward and backward go tile by tile and block by block; backward computes moduli anew."""
 
     @staticmethod
-    def forward(ctx: torch.autograd.function.FunctionCtx, q: Tensor, t: Tensor) -> Tensor:
-        ctx.save_for_backward(q, t)
+    def forward(ctx: Any, q: Tensor, t: Tensor, weights: Tensor) -> Tensor:
+        ctx.save_for_backward(q, t, weights)
         out = q.new_zeros(len(q), len(t))
         for rows in _tiles(q, t):
             for i in range(q.shape[-1]):
                 _, modulus = _differences(q[..., i], t[rows, :, i])
-                out[:, rows] += modulus
+                out[:, rows].addcmul_(modulus, weights[:, i, None])
         return out
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> tuple[Tensor, Tensor]:
-        q, t = ctx.saved_tensors  # type: ignore[attr-defined]
-        grad_q, grad_t = torch.zeros_like(q), torch.zeros_like(t)
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        q, t, weights = ctx.saved_tensors
+        grad_q, grad_t, grad_w = torch.zeros_like(q), torch.zeros_like(t), torch.zeros_like(weights)
         for rows in _tiles(q, t):
             for i in range(q.shape[-1]):
                 differences, modulus = _differences(q[..., i], t[rows, :, i])
-                slope = (grad[:, rows] / modulus).masked_fill_(modulus == 0, 0)
+                grad_w[:, i] += (grad[:, rows] * modulus).sum(1)
+                slope = (grad[:, rows] * weights[:, i, None] / modulus).masked_fill_(modulus == 0, 0)
                 for c, difference in enumerate(differences):
                     pull = slope * difference
                     grad_q[:, c, i] += pull.sum(1)
                     grad_t[rows, c, i] -= pull.sum(0)
-        return grad_q, grad_t
+        return grad_q, grad_t, grad_w
 
 
 def _tiles(q: Tensor, t: Tensor) -> list[slice]:
@@ -109,7 +153,17 @@ def _differences(q: Float[Tensor, "b d"], t: Float[Tensor, "e d"]) -> tuple[list
     return differences, squares.sqrt_()
 
 
-INNER = Score("inner", product, inner)
-DISTANCE = Score("distance", product, distance)
-SPLIT = Score("split", pair, split, weights=(1.0, 1.0))
-SCORES = {score.name: score for score in (INNER, DISTANCE, SPLIT)}
+INNER = Score("inner", product, inner, lambda q, t, w: (q * t).sum((-2, -1)))
+DISTANCE = Score("distance", product, distance, lambda q, t, w: -_moduli(q - t).sum(-1))
+EUCLIDEAN = Score(
+    "euclidean", product, euclidean, lambda q, t, w: -torch.linalg.vector_norm(q - t, dim=(-2, -1))
+)
+WEIGHTED = Score(
+    "weighted",
+    weighed,
+    weighted,
+    lambda q, t, w: -(q[..., -1, :] * _moduli(q[..., :-1, :] - t)).mean(-1),
+)
+LIFTED = Score("lifted", lift, distance, DISTANCE.each)
+SPLIT = Score("split", pair, split, _each_split, weights=(1.0, 1.0))
+SCORES = {score.name: score for score in (INNER, DISTANCE, EUCLIDEAN, WEIGHTED, LIFTED, SPLIT)}

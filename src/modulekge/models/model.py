@@ -6,6 +6,7 @@ from torch import Generator, Tensor, nn
 
 from modulekge.algebra.groups import Group
 from modulekge.algebra.norms import N
+from modulekge.errors import ConfigError
 from modulekge.models.spec import ModelSpec
 from modulekge.shapes import Entities, Ids, Queries, Scores
 
@@ -16,9 +17,18 @@ class Model(nn.Module):
     Everything above sees only :meth:`queries` against the table :meth:`entities`.
     """
 
-    def __init__(self, spec: ModelSpec, n_entities: int, n_relations: int, k: int) -> None:
+    def __init__(
+        self, spec: ModelSpec, n_entities: int, n_relations: int, k: int, tied: bool = False
+    ) -> None:
+        """Make tables for ``n_relations`` with reciprocals; ``tied`` ones are adjoints of the first half."""
         super().__init__()
-        self.spec, self.k = spec, k
+        if tied and not spec.tieable:
+            raise ConfigError(
+                f"model {spec.name}: its relations have no adjoints to ask for heads with; "
+                'set model.reciprocal = "own"'
+            )
+        self.spec, self.k, self.tied = spec, k, tied
+        n_relations = n_relations // 2 if tied else n_relations
 
         def table(rows: int, group: Group) -> nn.Parameter:
             return nn.Parameter(torch.empty(rows, group.width, k))
@@ -49,12 +59,17 @@ class Model(nn.Module):
 
     def queries(self, heads: Ids, relations: Ids) -> Queries:
         r"""$T_{s_r}(s_h) \odot T_{v_r}(v_h)$ of each (head, relation)."""
+        rows = self._relation_rows(relations)
         return self.spec.query(
             self.entity_scalar.index_select(0, heads),
             self.entity_vector.index_select(0, heads),
-            self.relation_scaling.index_select(0, relations),
-            self.relation_rotation.index_select(0, relations),
+            self.relation_scaling.index_select(0, rows),
+            self.relation_rotation.index_select(0, rows),
+            relations >= len(self.relation_scaling) if self.tied else None,
         )
+
+    def _relation_rows(self, relations: Ids) -> Ids:
+        return relations % len(self.relation_scaling) if self.tied else relations
 
     def scores(self, queries: Queries, entities: Entities) -> Scores:
         """Every query against every entity of a table, or of some rows of it."""
@@ -66,15 +81,18 @@ class Model(nn.Module):
 
     def entity_norms(self, ids: Ids) -> Float[Tensor, "b n"]:
         r"""$N(s_e \odot v_e) = N(s_e)$, since $v_e$ has modulus 1."""
-        return _norms(self.spec.scalar, self.entity_scalar, ids)
+        group = self.spec.scalar
+        if group.chart.kind == "one":
+            return self.entity_scalar.new_ones(len(ids), self.k)
+        return N(group.point(self.entity_scalar.index_select(0, ids)))
 
     def relation_norms(self, ids: Ids) -> Float[Tensor, "b n"]:
-        r"""$N(s_r \odot v_r) = N(s_r)$, with $r$ read as the module element $s_r \odot v_r$."""
-        return _norms(self.spec.scaling.group, self.relation_scaling, ids)
+        r"""$N(s_r \odot v_r) = N(s_r)$, with $r$ read as the module element $s_r \odot v_r$.
 
-
-def _norms(group: Group, table: Tensor, ids: Ids) -> Float[Tensor, "b n"]:
-    """$N$ of elements; exactly 1, without a gradient of rounding errors, where they are units."""
-    if group.chart.kind in ("one", "unit"):
-        return table.new_ones(len(ids), table.shape[-1])
-    return N(group.point(table.index_select(0, ids)))
+        Where $s_r$ is a unit, this is exactly 1, without a gradient of rounding errors.
+        """
+        action = self.spec.scaling
+        if action.group.chart.kind in ("one", "unit"):
+            return self.relation_scaling.new_ones(len(ids), self.k)
+        numbers = self.relation_scaling.index_select(0, self._relation_rows(ids))
+        return N(action.law.measured(action.group.point(numbers)))

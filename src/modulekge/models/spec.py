@@ -6,8 +6,10 @@ from functools import cached_property
 from typing import TypeVar
 
 import torch
+from jaxtyping import Bool
+from torch import Tensor
 
-from modulekge.algebra.algebra import Algebra
+from modulekge.algebra.algebra import Algebra, H
 from modulekge.algebra.groups import (
     ACTIONS,
     SCALARS,
@@ -16,10 +18,15 @@ from modulekge.algebra.groups import (
     Action,
     Chart,
     Group,
+    affine,
     both,
+    left,
     mixed,
+    right,
+    shift,
+    stretched,
 )
-from modulekge.algebra.scores import SCORES, Score, pair
+from modulekge.algebra.scores import SCORES, Score, lift, pair, product, weighed
 from modulekge.errors import ConfigError, unknown
 from modulekge.shapes import Elements, Numbers
 
@@ -45,9 +52,10 @@ class ModelSpec:
     def _laws(self) -> tuple[tuple[bool, str], ...]:
         """What a row must obey, and what to say where it does not."""
         s, v, ts, tv = self.scalar, self.vector, self.scaling.group, self.rotation.group
+        scales, turns, join = self.scaling.law, self.rotation.law, self.score.join
         return (
             (
-                v.trivial or (s.size <= v.size and (s.size == 1 or v.size == v.algebra.dim)),
+                v.trivial or s.size == 1 or s.size <= v.size == v.algebra.dim,
                 f"scalars {s.name} do not lie in the vectors {v.name}; choose V to hold S",
             ),
             (
@@ -55,26 +63,52 @@ class ModelSpec:
                 f"{self.scaling.name} moves scalars out of {s.name}; choose a group over {s.name}",
             ),
             (
+                scales not in (shift, affine) or ts.algebra is s.algebra,
+                f"{self.scaling.name} adds to scalars {s.name} what is none; choose a group over {s.name}",
+            ),
+            (
                 tv.trivial or tv.algebra.dim <= v.algebra.dim,
                 f"{self.rotation.name} moves vectors out of {v.name}; choose a group over {v.name}",
             ),
             (
-                tv.trivial or (self.rotation.law is both) == (v.size == 3),
+                tv.trivial or (turns is both) == (v.factors[0] == 3),
                 f"{self.rotation.name} does not turn {v.name}; SO(3) and R^3 go together",
             ),
             (
-                self.scaling.law is not both and self.rotation.law is not mixed,
+                scales is not both and turns in (left, right, both),
                 f"{self.scaling.name} is no scaling or {self.rotation.name} no rotation; exchange them",
             ),
-            (
-                (self.scaling.law is mixed) == (self.score.join is pair),
-                "the scaling GL(1)+b and the score split go together",
+            *(
+                ((scales is law) == (join is how), f"the scaling {name} and the score {score} go together")
+                for law, how, name, score in (
+                    (mixed, pair, "GL(1)+b", "split"),
+                    (stretched, weighed, "GL+(1)", "weighted"),
+                )
             ),
             (
-                self.score.join is not pair or (s.size == 1 and not s.trivial and not v.trivial),
-                "the score split wants scalars R and vectors that turn",
+                (len(v.factors) == 2) == (join is lift),
+                "the vectors R^3 x S^1 and the score lifted go together",
+            ),
+            (
+                join is product or (s.size == 1 and not s.trivial and not v.trivial),
+                f"the score {self.score.name} wants scalars R and vectors that turn",
             ),
         )
+
+    @property
+    def tieable(self) -> bool:
+        r"""Whether $f_r(h, t)$ is the score of $t$ moved by the adjoint of $r$ and compared with $h$.
+
+        An inner product moves any multiplication to its other side; a distance only what keeps it.
+        """
+        ts, tv = self.scaling.group, self.rotation.group
+        if any(action.law.adjoint is None for action in (self.scaling, self.rotation)):
+            return False
+        if max(ts.algebra.dim, tv.algebra.dim) > H.dim:
+            return False  # conjugation there is not the adjoint
+        if self.score.name == "inner":
+            return self.scaling.law is not shift and (self.scalar.size == 1 or self.vector.trivial)
+        return ts.chart.kind != "free" or self.scaling.law is shift
 
     @property
     def algebra(self) -> Algebra:
@@ -101,11 +135,18 @@ class ModelSpec:
         r"""$s_e \odot v_e$."""
         return self._join(self.scalar.point(scalar), self.vector.point(vector))
 
-    def query(self, scalar: Numbers, vector: Numbers, scaling: Numbers, rotation: Numbers) -> Elements:
-        r"""$T_{s_r}(s_h) \odot T_{v_r}(v_h)$."""
+    def query(
+        self,
+        scalar: Numbers,
+        vector: Numbers,
+        scaling: Numbers,
+        rotation: Numbers,
+        back: Bool[Tensor, " b"] | None = None,
+    ) -> Elements:
+        r"""$T_{s_r}(s_h) \odot T_{v_r}(v_h)$; in the rows that go ``back``, with the adjoints of $T$."""
         return self._join(
-            self.scaling.move(scaling, self.scalar.point(scalar)),
-            self.rotation.move(rotation, self.vector.point(vector)),
+            self.scaling.move(scaling, self.scalar.point(scalar), back),
+            self.rotation.move(rotation, self.vector.point(vector), back),
         )
 
     def _join(self, s: Elements, v: Elements) -> Elements:

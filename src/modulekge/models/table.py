@@ -29,6 +29,24 @@ TABLE_1 = (
 
 RC, RH, HH = TABLE_1[-3:]
 
+# fmt: off
+COMPARED = (  # the other systems of Table 2, and what is published of their kind
+    #   model           S        V            T_S            T_V       score
+    row("TransE",       "R",     "1",         "(R,+)",       "V^f",    "distance"),
+    row("TransE-L2",    "R",     "1",         "(R,+)",       "V^f",    "euclidean"),
+    row("ComplEx",      "C",     "1",         "GL(1,C)",     "V^f",    "inner"),
+    row("NagE-SU2",     "R",     "H",         "S^f",         "U_H(1)", "distance"),
+    row("DensE",        "R",     "R^3",       "GL+(1)",      "SO(3)",  "weighted"),
+    row("HopfE",        "R",     "R^3",       "GL+(1)",      "SO(3)",  "weighted"),
+    row("HopfE-fibre",  "R",     "R^3 x S^1", "GL(1)",       "SO(3)",  "lifted"),
+    row("GrpQ8",        "R[Q8]", "1",         "GL(1,R[Q8])", "V^f",    "inner"),
+    row("BiQUE",        "H_C",   "1",         "Aff(1,H_C)",  "V^f",    "inner"),
+    # The entities of these as their authors' code holds them, in Cartesian coordinates
+    row("RotatE-xy",    "C",     "1",         "U(1)",        "V^f",    "distance"),
+    row("QuatE-xy",     "H",     "1",         "U_H(1)",      "V^f",    "inner"),
+)
+# fmt: on
+
 ABLATIONS = (
     *(
         replace(whole, name=f"{whole.name}-scalar", vector=TRIVIAL, rotation=FIXED_TURN)
@@ -47,7 +65,7 @@ READINGS = (
     replace(HH, name="ModulE-HH-inner", rotation=rotation(H, left)),
 )
 
-MODELS = {spec.name: spec for spec in (*TABLE_1, *ABLATIONS, *READINGS)}
+MODELS = {spec.name: spec for spec in (*TABLE_1, *COMPARED, *ABLATIONS, *READINGS)}
 
 
 def spec_of(config: ModelConfig) -> ModelSpec:

@@ -176,7 +176,8 @@ class RunFolder:
 
 def new_model(config: Config, dataset: Dataset) -> Model:
     """Return an undrawn model of the configured row for a graph."""
-    return Model(spec_of(config.model), len(dataset.entities), dataset.n_questions, config.model.k)
+    spec, k, tied = spec_of(config.model), config.model.k, config.model.reciprocal == "tied"
+    return Model(spec, len(dataset.entities), dataset.n_questions, k, tied)
 
 
 def write_file(path: Path, content: bytes | str) -> None:
