@@ -1,6 +1,7 @@
 """The program as a user meets it."""
 
 import contextlib
+import gzip
 import io
 import json
 import os
@@ -92,7 +93,7 @@ def test_evaluate_and_predict_as_json_and_as_tables(run):
 def test_resume_goes_on_and_refuses_when_done(run, tmp_path):
     done = call("resume", run, cwd=tmp_path)
     assert done.returncode == 2
-    assert "has had its 2 epochs; give it more with --set train.epochs=4" in done.stderr
+    assert "has had its 2 epochs; give it more: --set train.epochs=4" in done.stderr
     assert call("resume", run, "--set", "train.epochs=3", cwd=tmp_path).returncode == 0
     assert len((run / "epochs.jsonl").read_text().splitlines()) == 3
 
@@ -145,6 +146,15 @@ BAD = {
     "no such device": (["train", "graph.tsv", "--set", "train.device=cuda:7"], "CUDA devices"),
     "no run": (["evaluate", "nowhere"], "not a run folder"),
     "no such split": (["evaluate", "run", "--split", "tests"], "expected train, valid or test"),
+    "no such option": (["evaluate", "run", "--splt", "test"], "see 'modulekge evaluate --help'"),
+    "no number": (["predict", "run", "--head", "e0", "--relation", "r0", "-k", "many"], "--help'"),
+    "too long a name": (["train", "x" * 300], "File name too long"),
+    "too long a path": (["train", "graph.tsv", "--out", "x" * 300], "cannot be made"),
+    "two trains": (["train", "graph.tsv", "--set", "train=[1]"], "expected a section [train]"),
+    "a benchmark's name": (["data", "info", "UMLS"], "is not UMLS"),
+    "a spaced line": (["train", "spaced.tsv"], "spaced.tsv:2: expected 3 tab-separated fields"),
+    "too few": (["train", "few.tsv"], "few.tsv: 2 triples are too few to split"),
+    "corrupt gzip": (["train", "bad.tsv.gz"], "the file is damaged"),
     "unknown entity": (["predict", "run", "--head", "e00", "--relation", "r0"], "'e00'; did you mean"),
     "unknown relation": (["predict", "run", "--head", "e0", "--relation", "r9"], "unknown relation 'r9'"),
     "neither": (["predict", "run", "--relation", "r0"], "either a head or a tail"),
@@ -161,6 +171,14 @@ def bad_place(graph, run, tmp_path_factory):
     place = tmp_path_factory.mktemp("bad")
     (place / "graph.tsv").write_text(GRAPH)
     (place / "two.tsv").write_text("a\tr\tb\na\tb\n")
+    (place / "spaced.tsv").write_text("a\tr\tb\n   \n")
+    (place / "few.tsv").write_text("a\tr\tb\nc\tr\td\n")
+    packed = bytearray(gzip.compress(GRAPH.encode()))
+    packed[40:60] = bytes(20)
+    (place / "bad.tsv.gz").write_bytes(packed)
+    (place / "UMLS").mkdir()
+    for name in ("train", "valid", "test"):
+        (place / "UMLS" / f"{name}.txt").write_text(GRAPH)
     (place / "empty").mkdir()
     for name, text in (("train", GRAPH), ("valid", ""), ("test", GRAPH)):
         (place / "empty" / f"{name}.txt").write_text(text)
@@ -235,6 +253,18 @@ def test_ctrl_c_ends_after_the_epoch_and_leaves_a_usable_run(tmp_path):
     more = call("resume", "run", "--set", f"train.epochs={epochs + 1}", cwd=tmp_path)
     assert more.returncode == 0, more.stderr
     assert len((tmp_path / "run" / "epochs.jsonl").read_text().splitlines()) == epochs + 1
+
+
+def test_names_are_shown_as_they_are(tmp_path):
+    names = ["[red]Rome", "[/x]", ":dog: house", "has [size]", "é日本", "y" * 200]
+    lines = [f"{a}\t[/r]\t{b}\n" for a in names for b in names if a != b]
+    (tmp_path / "odd.tsv").write_text("".join(lines))
+    done = call("train", "odd.tsv", "--out", "[/foo]", *SMALL, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "[/foo]" in done.stderr
+    shown = call("predict", "[/foo]", "--head", "[/x]", "--relation", "[/r]", "-k", 6, cwd=tmp_path).stdout
+    assert all(name in shown for name in names)
+    assert "[/r]" in call("data", "info", "odd.tsv", cwd=tmp_path).stdout
 
 
 def test_an_error_of_ours_is_no_traceback_either(tmp_path, monkeypatch):

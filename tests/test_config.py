@@ -46,6 +46,8 @@ def test_later_layers_win_and_leave_the_rest():
         ('model.name="5"', {"model": {"name": "5"}}),
         ("model.scaling=GL(1,C)", {"model": {"scaling": "GL(1,C)"}}),
         ("data=x=y", {"data": "x=y"}),
+        ("train.epochs=3\nfoo=1", {"train": {"epochs": "3\nfoo=1"}}),
+        ("train.epochs=" + "9" * 5000, {"train": {"epochs": "9" * 5000}}),
     ],
 )
 def test_settings_of_the_command_line(text, expected):
@@ -60,7 +62,7 @@ def test_settings_of_the_command_line(text, expected):
         ("zzz=5", "unknown key zzz; known: data, model"),
         ("train.epochs=true", "expected a whole number"),
         ("train.epochs=2.5", "expected a whole number"),
-        ("model.name=5", "expected text in quotes"),
+        ("model.name=true", "expected text in quotes"),
         ("train=5", "expected a section [train]"),
         ("train.optimizer=sgd", "expected one of adagrad, adam"),
         ("train.lr=nan", "expected a number from"),
@@ -74,6 +76,12 @@ def test_what_is_wrong_is_said_with_the_key(setting, message):
     with pytest.raises(ConfigError) as error:
         make_config([parse_setting(setting)])
     assert message in str(error.value)
+
+
+def test_a_whole_number_can_stand_for_a_word_and_a_bad_layer_is_not_covered_by_a_good_one():
+    assert make_config([parse_setting("model.scalar=1")]).model.scalar == "1"
+    with pytest.raises(ConfigError, match=r"expected a section \[train\]"):
+        make_config([{"train": [1]}, {"train": {"epochs": 3}}])
 
 
 def test_a_recipe_that_is_not_there_or_not_toml(tmp_path):

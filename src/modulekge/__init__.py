@@ -6,6 +6,8 @@
 >>> modulekge.predict(run, head="France", relation="borders", k=3)  # doctest: +SKIP
 """
 
+from pathlib import Path
+
 from modulekge.data.dataset import Dataset, Split
 from modulekge.data.registry import open_dataset
 from modulekge.evaluation import report as _report
@@ -13,13 +15,14 @@ from modulekge.evaluation.report import Report
 from modulekge.models.model import Model
 from modulekge.models.spec import ModelSpec, row
 from modulekge.models.table import MODELS
-from modulekge.run.train import Run, load, train
+from modulekge.run.train import Run, load, resume, train
 from modulekge.serving.predictor import Answer, Predictor, predict
 from modulekge.version import __version__
 
 
-def evaluate(run: Run, split: Split = "test") -> Report:
+def evaluate(run: Run | str | Path, split: Split = "test") -> Report:
     """Rank every question of a split of the run's own graph."""
+    run = run if isinstance(run, Run) else load(run)
     return _report.evaluate(run.model, run.dataset, split)
 
 
@@ -37,6 +40,7 @@ __all__ = [
     "load",
     "open_dataset",
     "predict",
+    "resume",
     "row",
     "train",
 ]

@@ -7,28 +7,33 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from io import TextIOWrapper
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, cast
 
 import typer
 from rich.console import Console
 
 from modulekge import show
 from modulekge.algebra.groups import UNIT_CHARTS
-from modulekge.config import Config, parse_setting, write_config
+from modulekge.config import parse_setting, write_config
 from modulekge.data.dataset import Split
 from modulekge.data.registry import benchmarks, local_folder, open_dataset
 from modulekge.data.survey import survey
-from modulekge.errors import ConfigError, ModulekgeError
+from modulekge.errors import ModulekgeError
 from modulekge.evaluation.report import evaluate as evaluate_model
 from modulekge.models.spec import chart as chart_named
 from modulekge.models.table import ABLATIONS, COMPARED, READINGS, TABLE_1
 from modulekge.run.folder import RunFolder
-from modulekge.run.train import continue_run, default_folder, load, resolve, stalled
+from modulekge.run.train import continue_run, default_folder, load, resolve
 from modulekge.serving.predictor import predict as predict_by_name
 from modulekge.training.fit import EpochRecord
 from modulekge.training.optimize import pick_device
 from modulekge.version import __version__
+
+# click's, which newer versions of typer carry inside them
+UsageError = cast("type[Exception]", typer.BadParameter.__bases__[0])
 
 app = typer.Typer(
     help="Module embeddings of knowledge graphs: train exactly, rank honestly, answer by name.",
@@ -58,19 +63,35 @@ All = Annotated[bool, typer.Option("--all", help="Show every relation.")]
 
 def main() -> NoReturn:
     """Run a command; what a user can mend is one line on stderr and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name the terminal cannot show is no failure
     try:
-        app(prog_name="modulekge")
+        sys.exit(app(prog_name="modulekge", standalone_mode=False))
     except ModulekgeError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        _fail(f"error: {error}", 2)
+    except UsageError as error:
+        context = getattr(error, "ctx", None)
+        _fail(f"error: {error}; see '{context.command_path if context else 'modulekge'} --help'", 2)
+    except (typer.Abort, KeyboardInterrupt):
+        _fail("interrupted", 130)
+    except BrokenPipeError:
+        sys.stdout = None  # nobody reads it any more
+        sys.exit(1)
+    except (OSError, MemoryError) as error:
+        _fail(f"error: {error}; check the path, its permissions and the free space and memory", 2)
     except Exception as error:
+        if "memory" in str(error):  # torch has no class for it on the CPU
+            _fail(f"error: {error}; lower model.k or train.batch", 2)
         if os.environ.get("MODULEKGE_TRACEBACK"):
             raise
-        finding = " ".join(f"{type(error).__name__}: {error}".split())
         advice = "please report it, with what MODULEKGE_TRACEBACK=1 prints"
-        print(f"internal error: {finding}; {advice}", file=sys.stderr)
-        sys.exit(1)
-    sys.exit(0)
+        _fail(f"internal error: {type(error).__name__}: {error}; {advice}", 1)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    print(" ".join(message.split()), file=sys.stderr)
+    sys.exit(code)
 
 
 def _version(wanted: bool | None) -> None:
@@ -101,6 +122,7 @@ def models(
     under the chart (entity / relation), query the length of the vector that meets the entity table;
     k is the number of blocks.
     """
+    chosen = chart_named(chart)
     groups = {
         "Table 1": TABLE_1,
         "Compared with": COMPARED,
@@ -113,8 +135,8 @@ def models(
         return
     out = show.console()
     for title, specs in groups.items():
-        out.print(f"[bold]{title}[/bold]")
-        out.print(show.models_table(specs, chart_named(chart)))
+        out.print(title, style="bold")
+        out.print(show.models_table(specs, chosen))
         out.print()
 
 
@@ -165,52 +187,36 @@ def train(
         print(write_config(config), end="")
         return
     folder = RunFolder.create(out or default_folder(config), config, dataset)
-    _train(folder, config, as_json)
+    _train(folder, [], as_json)
 
 
 @app.command(epilog="Example: modulekge resume runs/wn --set train.epochs=100")
 def resume(run: RunArgument, settings: Settings = None, as_json: Json = False) -> None:
     """Go on with a run that was interrupted, or that should train for longer."""
-    folder = RunFolder.existing(run)
-    if settings:
-        folder.change([parse_setting(text) for text in settings])
-    _train(folder, folder.config(), as_json)
+    _train(RunFolder.existing(run), [parse_setting(text) for text in settings or ()], as_json)
 
 
-def _train(folder: RunFolder, config: Config, as_json: bool) -> None:
+def _train(folder: RunFolder, settings: list[dict[str, Any]], as_json: bool) -> None:
     """Train with a display, then report on test with the best weights."""
-    err = show.console(stderr=True)
-    records, patience = folder.records(), config.train.patience
-    last = max((r.epoch for r in records), default=0)
-    if last >= config.train.epochs:
-        raise ConfigError(
-            f"{folder.path}: has had its {last} epochs; give it more with --set train.epochs={2 * last}"
-        )
-    if stalled(records, patience):
-        raise ConfigError(
-            f"{folder.path}: stopped at epoch {last}, no better for {patience} validations; "
-            f"give it more with --set train.patience={2 * patience}"
-        )
-    err.print(
-        f"{config.model.name} (k = {config.model.k}) on {config.data}, "
-        f"{pick_device(config.train.device)}, {folder.path}"
-    )
-    events = continue_run(folder)
-    with (
-        show.TrainingDisplay(config.train.epochs, last + 1) as display,
-        _gentle_interrupt(err) as interrupted,
-    ):
-        for event in events:
+    events = continue_run(folder, settings)
+    first = next(events)  # what is wrong shows here, before anything else does
+    config, err = folder.config(), show.console(stderr=True)
+    device = pick_device(config.train.device)
+    err.print(f"{config.model.name} (k = {config.model.k}) on {config.data}, {device}, {folder.path}")
+    display = show.TrainingDisplay(config.train.epochs, first.epoch)
+    stopped = 0
+    with display, _gentle_interrupt(display.progress.console) as interrupted:
+        for event in chain([first], events):
             display.show(event)
             if isinstance(event, EpochRecord):
-                last = event.epoch
                 if as_json:
                     print(json.dumps(asdict(event)), flush=True)
-                if interrupted:
-                    events.close()  # type: ignore[attr-defined]
+                if interrupted and event.epoch < config.train.epochs:
+                    stopped = event.epoch
+                    events.close()
                     break
-    if interrupted and last < config.train.epochs:
-        err.print(f"stopped after epoch {last}; 'modulekge resume {folder.path}' goes on")
+    if stopped:
+        err.print(f"stopped after epoch {stopped}; 'modulekge resume {folder.path}' goes on")
         return
     _evaluate(folder.path, "test", every=False, as_json=as_json)
     err.print(f"kept in {folder.path}; ask it: modulekge predict {folder.path} --head ... --relation ...")
@@ -246,18 +252,15 @@ def evaluate(
 
 def _evaluate(path: Path, split: str, every: bool, as_json: bool) -> None:
     run = load(path)
-    checked: dict[str, Split] = {"train": "train", "valid": "valid", "test": "test"}
-    if split not in checked:
-        raise ConfigError(f"--split {split}: expected train, valid or test")
-    name = checked[split]
-    model = run.model.to(pick_device(run.config.train.device))
-    with show.ranking_display(2 * len(run.dataset[name])) as watch:
-        report = evaluate_model(model, run.dataset, name, watch)
-    run.folder.save_report(report)
+    questions = 2 * len(run.dataset[split])  # which refuses what is no split
+    with show.ranking_display(questions) as watch:
+        model = run.model.to(pick_device("auto"))
+        report = evaluate_model(model, run.dataset, cast(Split, split), watch)
     if as_json:
         print(report.to_json())
     else:
         show.console().print(show.report_view(report, every))
+    run.folder.save_report(report)
 
 
 @app.command(epilog="Example: modulekge predict runs/demo --head France --relation borders -k 5")

@@ -21,6 +21,7 @@ class ModelConfig:
     reciprocal: Literal["own", "tied"] = "own"  # heads are asked for with relations of their own, or adjoints
     scalar_scale: float = 1e-3  # standard deviation of free scalars at the start
     vector_scale: float = 1.0  # scale of the numbers that chart unit elements at the start
+    bias: bool = False  # each entity adds a learned number to its scores
     scalar: str = ""
     vector: str = ""
     scaling: str = ""
@@ -30,21 +31,34 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class LossConfig:
-    """What is minimised over all entities for each question."""
+    """What is minimised: over which candidates, with which answers, how weighted."""
 
-    kind: Literal["softmax", "logistic"] = "softmax"
+    kind: Literal["softmax", "logistic", "adversarial"] = "softmax"
+    candidates: Literal["all", "sampled", "shared"] = "all"  # entities, or negatives per question or batch
+    negatives: int = 256  # how many are sampled; those known to be true are left out
+    answers: Literal["one", "all"] = (
+        "one"  # a question per triple, or per (head, relation) with all its tails
+    )
     smoothing: float = 0.0  # this share of the target is spread over all entities
     degree: float = 0.0  # a in the weight 1 - a + a deg(t) / max deg of a question with answer t
+    frequency: float = 0.0  # a in the weight count^-a of a question whose head or answer occurs so often
+    margin: float = 0.0  # gamma, added to scores by the adversarial loss
+    temperature: float = 1.0  # alpha, by which it sharpens the weights of negatives
+    relations: float = 0.0  # weight of predicting the relation from head and tail
 
 
 @dataclass(frozen=True)
 class PenaltyConfig:
-    r"""$\lambda (\lambda_1 G(h) + \lambda_2 G(r) + \lambda_3 G(t))$, averaged over a batch."""
+    r"""$\lambda (\lambda_1 G(h) + \lambda_2 G(r) + \lambda_3 G(t) + \mu (G(hr) + G(tr)))$, averaged.
+
+    N3 is p = 3 and F2 p = 2 with equal rates; DURA is p = 2, relation = 0, moved = head = tail.
+    """
 
     strength: float = 0.05
     head: float = 2.0
     relation: float = 0.5
     tail: float = 2.0
+    moved: float = 0.0
     p: int = 3
     form: Literal["power", "rooted", "G"] = "power"
 
@@ -58,6 +72,8 @@ class TrainConfig:
     optimizer: Literal["adagrad", "adam"] = "adagrad"
     lr: float = 0.1
     decay: float = 1.0  # the learning rate is multiplied by this after each epoch
+    drop_after: int = 0  # after this epoch it is divided by 10 and the optimiser starts anew; 0: never
+    dropout: float = 0.0  # share of a query's numbers set to 0 in training
     every: int = 5  # epochs from one validation to the next
     patience: int = 0  # validations without a better valid MRR before stopping; 0: never stop early
     seed: int = 0
@@ -81,23 +97,36 @@ class Config:
             value = getattr(getattr(self, section), name)
             if not least <= value <= most:
                 raise ConfigError(f"{key} = {value}: expected a number from {least:g} to {most:g}")
+        loss = self.loss
+        if loss.candidates != "all" and (loss.answers == "all" or loss.smoothing):
+            raise ConfigError(
+                f'loss.candidates = "{loss.candidates}": goes with loss.answers = "one", loss.smoothing = 0'
+            )
 
 
 _BOUNDS = (
     ("model.k", 1, 1 << 20),
     ("model.scalar_scale", 1e-12, 1e6),
     ("model.vector_scale", 1e-6, 1e6),
+    ("loss.negatives", 1, 1 << 20),
     ("loss.smoothing", 0, 0.999),
     ("loss.degree", 0, 1),
+    ("loss.frequency", 0, 1),
+    ("loss.margin", 0, 1e3),
+    ("loss.temperature", 0, 1e3),
+    ("loss.relations", 0, 1e3),
     ("penalty.strength", 0, 1e6),
     ("penalty.head", 0, 1e6),
     ("penalty.relation", 0, 1e6),
     ("penalty.tail", 0, 1e6),
+    ("penalty.moved", 0, 1e6),
     ("penalty.p", 2, 6),
     ("train.epochs", 1, 1_000_000),
     ("train.batch", 1, 1 << 24),
     ("train.lr", 1e-9, 1e3),
     ("train.decay", 1e-3, 1),
+    ("train.drop_after", 0, 1_000_000),
+    ("train.dropout", 0, 0.99),
     ("train.every", 1, 1_000_000),
     ("train.patience", 0, 1_000_000),
     ("train.seed", 0, 2**32 - 1),
@@ -112,7 +141,7 @@ def read_config(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}; name an existing recipe file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
 
 
@@ -122,10 +151,10 @@ def parse_setting(text: str) -> dict[str, Any]:
     if not (equals and key.strip()):
         raise ConfigError(f"--set {text}: expected section.key=value, such as train.epochs=5")
     try:
-        parsed = tomllib.loads(f"value = {value.strip()}")["value"]
-    except tomllib.TOMLDecodeError:
-        parsed = value.strip()
-    return nested(key.strip(), parsed)
+        parsed = tomllib.loads(f"value = {value.strip()}")
+    except (ValueError, RecursionError):
+        parsed = {}
+    return nested(key.strip(), parsed["value"] if parsed.keys() == {"value"} else value.strip())
 
 
 def nested(key: str, value: Any) -> dict[str, Any]:
@@ -138,10 +167,18 @@ def make_config(layers: Iterable[Mapping[str, Any]], place: str = "config") -> C
     """Lay settings over the defaults, later ones over earlier ones, and check every one of them."""
     merged: dict[str, Any] = {}
     for layer in layers:
-        for key, value in layer.items():
-            old = merged.get(key)
-            merged[key] = {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
+        _build(Config, layer, "", place)
+        merged = merge(merged, layer)
     return _build(Config, merged, "", place)
+
+
+def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay settings over others, section by section."""
+    joint = {**below, **above}
+    for key in below.keys() & above.keys():
+        if isinstance(below[key], Mapping):
+            joint[key] = {**below[key], **above[key]}
+    return joint
 
 
 def write_config(config: Config) -> str:
@@ -155,9 +192,11 @@ def write_config(config: Config) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _toml(value: str | int | float) -> str:
-    """A JSON string is a TOML string; numbers are written so that they read back equal."""
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+def _toml(value: str | bool | int | float) -> str:
+    """A JSON string or truth value is one of TOML; numbers are written so that they read back equal."""
+    if not isinstance(value, str | bool):
+        return repr(value)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # which JSON leaves as it is
 
 
 def _build(kind: type[Section], settings: Mapping[str, Any], prefix: str, place: str) -> Section:
@@ -168,7 +207,10 @@ def _build(kind: type[Section], settings: Mapping[str, Any], prefix: str, place:
         if key not in types:
             raise ConfigError(f"{place}: unknown key {dotted}; {_advice(key, prefix, types)}")
         values[key] = _check(types[key], value, dotted, place)
-    return kind(**values)
+    try:
+        return kind(**values)
+    except ConfigError as error:  # of values that are well-formed but do not do
+        raise ConfigError(f"{place}: {error}") from None
 
 
 def _advice(key: str, prefix: str, types: Mapping[str, Any]) -> str:
@@ -193,11 +235,11 @@ def _check(wanted: Any, value: Any, key: str, place: str) -> Any:
         if value not in get_args(wanted):
             raise ConfigError(f"{place}: {key} = {value!r}: expected one of {', '.join(get_args(wanted))}")
         return value
-    if wanted is float and type(value) is int:
-        return float(value)
+    if wanted in (float, str) and type(value) is int:
+        return wanted(value)
     if type(value) is not wanted:
         raise ConfigError(f"{place}: {key} = {value!r}: expected {_NAMES[wanted]}")
     return value
 
 
-_NAMES = {int: "a whole number", float: "a number", str: "text in quotes"}
+_NAMES = {int: "a whole number", float: "a number", str: "text in quotes", bool: "true or false"}

@@ -20,6 +20,10 @@ class UnknownNameError(ModulekgeError):
     """A name (of a model, data set, entity, relation) that nothing bears."""
 
 
+class QuestionError(ModulekgeError):
+    """A question that is none."""
+
+
 class RunError(ModulekgeError):
     """A run folder that is missing something or is not what it says."""
 

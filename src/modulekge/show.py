@@ -19,14 +19,14 @@ from modulekge.models.spec import ModelSpec
 from modulekge.serving.predictor import Answer
 from modulekge.training.fit import EpochRecord, Glance
 
-_WIDE = 160  # columns where the output is no terminal and can be of any width
+_WIDE = 100_000  # columns: a table keeps its width, and a terminal wraps what it has no room for
 _FEW = 15  # relations shown unless all are asked for
 
 
 def console(stderr: bool = False) -> Console:
-    """Return a console that cuts nothing off where the output goes to a file or a pipe."""
-    stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, highlight=False, soft_wrap=False, width=None if stream.isatty() else _WIDE)
+    """Return a console that shows names as they are and cuts nothing off."""
+    live = stderr and sys.stderr.isatty()  # where progress is drawn, in the terminal's own width
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=None if live else _WIDE)
 
 
 def _table(*columns: str, title: str = "") -> Table:
@@ -72,7 +72,7 @@ def datasets_table(benchmarks: Iterable[Benchmark], places: dict[str, str]) -> T
     for b in benchmarks:
         sizes = (b.entities, b.relations, *b.triples.values())
         table.add_row(b.name, *(f"{size:,}" for size in sizes), places[b.name], _short(b.licence))
-    table.add_row(WORLD, *("",) * 5, "in this package", "CC BY 4.0 and others; see 'data info world'")
+    table.add_row(WORLD, *("",) * 5, "in this package", "CC BY 4.0; Unicode License V3")
     return table
 
 

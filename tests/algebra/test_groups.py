@@ -5,10 +5,11 @@ import torch
 
 from modulekge.algebra.algebra import ALGEBRAS, C, H
 from modulekge.algebra.groups import (
-    ACTIONS,
     FIBRED,
     MIXED,
+    ROTATIONS,
     SCALARS,
+    SCALINGS,
     SO3,
     SPACE,
     UNIT_CHARTS,
@@ -81,7 +82,7 @@ def moved_by(action):
     return torch.randn(6, action.group.width, 5), torch.randn(6, size, 5)
 
 
-TURNS = [a for a in ACTIONS.values() if a.group.chart.kind == "unit" and not a.group.trivial]
+TURNS = [action for action in ROTATIONS.values() if not action.group.trivial]
 
 
 @pytest.mark.usefixtures("double")
@@ -90,7 +91,7 @@ TURNS = [a for a in ACTIONS.values() if a.group.chart.kind == "unit" and not a.g
 def test_rotations_keep_the_norm(action, chart):
     action = action.charted(chart)
     numbers, x = moved_by(action)
-    close(N(action.move(numbers, x)), N(x))
+    close(N(action.move(numbers, x, action.group.algebra)), N(x))
 
 
 @pytest.mark.usefixtures("double")
@@ -104,13 +105,13 @@ def test_rotations_are_a_group(action):
     twice = a.mul(*elements) if action.law is right else a.mul(*reversed(elements))
     act = action.law.act
     close(act(a, group.point(g), act(a, group.point(h), x)), act(a, twice, x))
-    close(act(a, a.conj(group.point(g)), action.move(g, x)), x)
+    close(act(a, a.conj(group.point(g)), action.move(g, x, a)), x)
 
 
 @pytest.mark.usefixtures("double")
 def test_so3_is_the_group_of_turns_of_space():
     numbers = torch.randn(9, 4, 1).expand(9, 4, 3)
-    matrix = SO3.move(numbers, torch.eye(3).expand(9, 3, 3))
+    matrix = SO3.move(numbers, torch.eye(3).expand(9, 3, 3), H)
     close(matrix @ matrix.transpose(1, 2), torch.eye(3).expand(9, 3, 3))
     close(torch.linalg.det(matrix), torch.ones(9))
 
@@ -119,15 +120,16 @@ def test_so3_is_the_group_of_turns_of_space():
 def test_left_and_right_differ_over_the_quaternions_and_agree_over_the_complex_numbers():
     for a, same in ((C, True), (H, False)):
         numbers, x = moved_by(rotation(a))
-        assert torch.allclose(rotation(a, left).move(numbers, x), rotation(a, right).move(numbers, x)) == same
+        sides = (rotation(a, law).move(numbers, x, a) for law in (left, right))
+        assert torch.allclose(*sides) == same
 
 
 @pytest.mark.usefixtures("double")
 def test_fixed_groups_fix():
-    for name in ("S^f", "V^f"):
+    for action in (SCALINGS["S^f"], ROTATIONS["V^f"]):
         x = torch.randn(6, 4, 5)
-        assert ACTIONS[name].group.width == 0
-        assert ACTIONS[name].move(torch.empty(6, 0, 5), x) is x
+        assert action.group.width == 0
+        assert action.move(torch.empty(6, 0, 5), x, H) is x
 
 
 def test_hakes_bias_stays_within_its_bounds():
@@ -138,8 +140,7 @@ def test_hakes_bias_stays_within_its_bounds():
 
 
 def test_names_are_unique_and_lead_back():
-    for known in (SCALARS, VECTORS, ACTIONS):
+    for known in (SCALARS, VECTORS, SCALINGS, ROTATIONS):
         assert all(value.name == name for name, value in known.items())
-    assert {"S^f", "V^f", "GL(1)", "GL(1,H)", "U(1)", "SO(2)", "SO(3)", "U_H(1)", "U_H(1) left"} <= set(
-        ACTIONS
-    )
+    assert {"S^f", "GL(1)", "GL(1,H)", "U_H(1)", "GL(1,H) left"} <= set(SCALINGS)
+    assert {"V^f", "U(1)", "SO(2)", "SO(3)", "U_H(1)", "U_H(1) left"} == set(ROTATIONS)

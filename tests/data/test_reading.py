@@ -3,6 +3,7 @@ import gzip
 import pytest
 import torch
 
+from modulekge.data import reading
 from modulekge.data.dataset import SPLITS, Dataset
 from modulekge.data.reading import read_dataset, read_triples
 from modulekge.data.vocabulary import Vocabulary
@@ -44,6 +45,21 @@ def test_csv_with_quotes_and_header(tmp_path):
     text = 'head,relation,tail\n"Washington, D.C.",in,US\n"say ""hi""",in,US\n'
     table = read_triples_of(tmp_path, "x.csv", text)
     assert table["head"].to_pylist() == ["Washington, D.C.", 'say "hi"']
+
+
+def test_quoted_newlines_survive_where_blocks_meet(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "_BLOCK", 1 << 12)
+    rows = '"line one\nline two",r,e1\n"x, y",r,e2\ne1,r,e2\n' * 2000
+    table = read_triples_of(tmp_path, "x.csv", rows)
+    assert set(table["head"].to_pylist()) == {"line one\nline two", "x, y", "e1"}
+    assert table.num_rows == 6000
+
+
+@pytest.mark.parametrize(("name", "comma"), [("my.csv.copy.tsv", False), ("U.CSV", True), ("a.csv.gz", True)])
+def test_the_last_ending_says_what_separates(tmp_path, name, comma):
+    text = ("a,r,b\n" if comma else "a\tr\tb\n").encode()
+    table = read_triples_of(tmp_path, name, gzip.compress(text) if name.endswith("gz") else text)
+    assert table["tail"].to_pylist() == ["b"]
 
 
 def read_triples_of(tmp_path, name, text):

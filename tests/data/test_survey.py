@@ -32,6 +32,11 @@ def test_counts():
     }
 
 
+def test_a_repeated_triple_is_no_second_answer():
+    row = survey(graph([(0, 0, 1)] * 3 + [(0, 0, 2)], [], [])).per_relation[0]
+    assert (row.tails_per_head, row.heads_per_tail) == (2.0, 1.0)
+
+
 def test_categories():
     one_one = [(0, 0, 1), (1, 0, 2)]
     one_many = [(0, 1, i) for i in range(1, 5)]

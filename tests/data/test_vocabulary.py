@@ -17,6 +17,11 @@ def test_an_ambiguous_label_lists_its_names():
         WORDS.find("rome")
 
 
+def test_the_exact_case_of_a_label_decides():
+    words = Vocabulary("entity", ("a", "b"), {"a": "Paris", "b": "PARIS"})
+    assert (words.find("Paris"), words.find("PARIS")) == (0, 1)
+
+
 def test_a_misspelt_name_is_answered_with_the_nearest():
     with pytest.raises(UnknownNameError, match=r"unknown entity 'Rom'; did you mean Rome"):
         WORDS.find("Rom")

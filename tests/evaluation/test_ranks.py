@@ -63,19 +63,6 @@ def test_nan_never_ranks_first_under_any_rule():
         assert Ranks.of(scores, torch.tensor([7, 7]), none()).rank(ties).tolist() == [100, 100]
 
 
-def test_counts_add_over_chunks_of_candidates():
-    """As a sharded table would count: each chunk with the answer's score in a column of its own."""
-    scores, answers = torch.randn(5, 40).mul(2).round(), torch.randint(40, (5,))
-    own = scores.gather(1, answers[:, None])
-    masked = scores.scatter(1, answers[:, None], -torch.inf)
-    whole = Ranks.of(scores, answers, none())
-    last = torch.zeros(5, dtype=torch.int64)
-    parts = [Ranks.of(torch.cat([own, part], 1), last, none()) for part in (masked[:, :13], masked[:, 13:])]
-    total = parts[0] + parts[1]
-    for ties in TIES:
-        assert torch.equal(total.rank(ties), whole.rank(ties))
-
-
 def model(n=30, relations=4):
     made = Model(MODELS["ModulE-HH"], n, relations, 3)
     return made.draw(torch.Generator().manual_seed(0), 1.0, 1.0)

@@ -1,9 +1,12 @@
 """Each row: its size, its formula as its own paper writes it, and that it can learn."""
 
+from itertools import product
+
 import pytest
 import torch
 
-from modulekge.algebra.groups import UNIT_CHARTS
+from modulekge.algebra.groups import ROTATIONS, SCALARS, SCALINGS, UNIT_CHARTS, VECTORS
+from modulekge.algebra.scores import SCORES
 from modulekge.config import Config, make_config
 from modulekge.errors import ModulekgeError
 from modulekge.evaluation.evaluate import rank
@@ -399,6 +402,28 @@ def test_a_configuration_can_name_a_row_change_it_or_spell_out_a_new_one():
     assert spec_of(make_config([{"model": {"name": "ModulE-CH", **words}}]).model).name == "ModulE-CH"
 
 
+@pytest.mark.usefixtures("double")
+def test_whatever_row_is_accepted_moves_entities_to_where_entities_are():
+    """Every combination of words: either refused, or its queries compare with its entities in full."""
+    accepted = 0
+    for s, v, ts, tv, f in product(SCALARS, VECTORS, SCALINGS, ROTATIONS, SCORES):
+        try:
+            spec = row("x", s, v, ts, tv, f)
+        except ModulekgeError:
+            continue
+        accepted += 1
+        model = Model(spec, 3, 2, 2).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
+        queries, entities = model.queries(torch.tensor([0]), torch.tensor([1])), model.entities()
+        extra = 1 if f in ("split", "weighted") else 0
+        assert queries.shape[1] == entities.shape[1] + extra == spec.query_size
+        scores = model.scores(queries, entities)
+        assert torch.isfinite(scores).all()
+        if f == "inner" and not ts.startswith(("(", "Aff")) and s in ("R", "C", "H"):
+            moved = model.entity_norms(torch.tensor([0])) * model.relation_norms(torch.tensor([1]))
+            close(queries.square().sum(1), moved)
+    assert accepted > 200
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -407,7 +432,10 @@ def test_a_configuration_can_name_a_row_change_it_or_spell_out_a_new_one():
         (("R", "C", "GL(1)", "U_H(1)", "inner"), "out of C"),
         (("R", "C", "GL(1)", "SO(3)", "inner"), "out of C"),
         (("R", "H", "GL(1)", "SO(3)", "inner"), "does not turn"),
-        (("H", "H", "SO(3)", "U_H(1)", "inner"), "is no scaling"),
+        (("H", "H", "SO(3)", "U_H(1)", "inner"), "unknown scaling group"),
+        (("H", "H", "GL(1,H)", "GL(1,H)", "inner"), "unknown rotation group"),
+        (("1", "1", "S^f", "V^f", "inner"), "neither scalars nor vectors"),
+        (("R", "1", "GL(1)", "U(1)", "inner"), "out of 1"),
         (("H", "H", "GL(1)+b", "U_H(1)", "split"), "wants scalars R"),
         (("H", "H", "(R,+)", "U_H(1)", "inner"), "adds to scalars"),
         (("R", "R^3", "GL(1)", "SO(3)", "weighted"), "go together"),

@@ -2,12 +2,14 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 import modulekge
+from modulekge.algebra.groups import EXPONENTIAL
 from modulekge.config import make_config
 from modulekge.errors import ConfigError, ModulekgeError, RunError
 from modulekge.run.folder import RunFolder, write_file
@@ -84,12 +86,47 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(family, tmp_path):
 
 
 def test_more_epochs_can_be_asked_for_and_nothing_else_changes(run):
-    run.folder.change([{"train": {"epochs": 8}}])
-    for _ in continue_run(run.folder):
-        pass
+    modulekge.resume(run.folder.path, {"train.epochs": 8})
     assert [r.epoch for r in run.folder.records()] == list(range(1, 9))
-    with pytest.raises(ConfigError, match="only \\[train\\]"):
-        run.folder.change([{"model": {"k": 5}}])
+    assert run.folder.config().train.epochs == 8
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"train.epochs": 12, "model.k": 5}, "only \\[train\\] settings can change"),
+        ({"train.epochs": 12, "train.optimizer": "adam"}, "only \\[train\\] settings can change"),
+        ({"train.epochs": 6}, "has had its 6 epochs"),
+        ({"train.epochs": 12, "train.device": "cuda:9"}, "CUDA devices"),
+        ({"train.epochs": 12, "train.patience": 1, "train.every": 2}, "no better for 1 validations"),
+    ],
+)
+def test_what_cannot_go_on_changes_nothing(run, settings, message):
+    if "train.patience" in settings:
+        records = run.folder.records()
+        worse = {**records[-1].valid, "mrr": 0.0}
+        run.folder.write_records([*records[:-1], replace(records[-1], valid=worse)])
+    before = {p.name: p.read_bytes() for p in run.folder.path.iterdir()}
+    with pytest.raises(ConfigError, match=message):
+        modulekge.resume(run.folder.path, settings)
+    assert {p.name: p.read_bytes() for p in run.folder.path.iterdir()} == before
+
+
+def test_a_run_without_its_checkpoint_is_not_trained_anew_over_its_weights(run):
+    run.folder.checkpoint.unlink()
+    weights = run.folder.weights.read_bytes()
+    with pytest.raises(RunError, match="training cannot go on"):
+        modulekge.resume(run.folder.path, {"train.epochs": 12})
+    assert run.folder.weights.read_bytes() == weights
+
+
+def test_a_run_killed_between_its_last_record_and_checkpoint_can_be_finished(family, tmp_path):
+    whole = interrupted(family, tmp_path / "whole", 6)
+    cut = interrupted(family, tmp_path / "cut", 4)
+    cut.add_record(replace(cut.records()[-1], epoch=5))
+    cut.add_record(replace(cut.records()[-1], epoch=6))
+    modulekge.resume(cut.path)
+    assert same(load_file(whole.checkpoint), load_file(cut.checkpoint))
 
 
 def test_early_stopping(family, tmp_path):
@@ -132,14 +169,22 @@ def test_a_folder_in_use_is_not_overwritten(run, family):
         ("weights.safetensors", b"\x80\x04pickle", "weights.safetensors: not a readable safetensors file"),
         ("vocabulary.json", b"{", "vocabulary.json: not valid JSON"),
         ("vocabulary.json", b"[]", "vocabulary.json: expected an object"),
-        ("vocabulary.json", b"{}", "lacks 'entities'"),
+        ("vocabulary.json", b"{}", "do not make a graph (KeyError('entities'))"),
+        (
+            "vocabulary.json",
+            b'{"name": "x", "entities": [1], "entity_labels": [], "relations": null}',
+            "do not make",
+        ),
+        ("run.json", b"{}", "is not what run.json was written with"),
         ("triples.safetensors", b"junk", "triples.safetensors: not a readable"),
         ("triples.safetensors", None, "triples.safetensors: no such file"),
         ("config.toml", b"= 3", "config.toml: not valid TOML"),
         ("config.toml", b"[train]\nbatchs = 3", "did you mean train.batch"),
         ("config.toml", b"\xff", "config.toml: not valid TOML"),
         ("config.toml", None, "not a run folder"),
-        ("epochs.jsonl", b"nonsense\n", "epochs.jsonl:1: not a record"),
+        ("epochs.jsonl", b"nonsense\n", "epochs.jsonl:1: not the record of epoch 1"),
+        ("epochs.jsonl", b"\xff\n", "epochs.jsonl:1: not the record of epoch 1"),
+        ("epochs.jsonl", b"[]\n", "epochs.jsonl:1: not the record of epoch 1"),
     ],
 )
 def test_a_damaged_run_says_which_file_and_what_to_do(run, name, content, message):
@@ -162,10 +207,22 @@ def test_weights_of_another_shape_or_graph_are_refused(run):
         load(run.folder.path)
 
 
-def test_a_checkpoint_without_its_epoch_is_refused(run):
-    save_file(load_file(run.folder.checkpoint), run.folder.checkpoint)
-    with pytest.raises(RunError, match="does not say its epoch"):
-        next(continue_run(run.folder))
+def test_names_in_another_order_are_noticed(run):
+    path = run.folder.path / "vocabulary.json"
+    fields = json.loads(path.read_text())
+    path.write_text(json.dumps({**fields, "entities": fields["entities"][::-1]}))
+    with pytest.raises(RunError, match=r"is not what run\.json was written with"):
+        load(run.folder.path)
+
+
+def test_a_checkpoint_of_something_else_is_refused(run):
+    tensors = load_file(run.folder.checkpoint)
+    key = "optimizer:entity_scalar.sum"
+    other = {**tensors, key: tensors[key][:2].contiguous()}
+    for changed, metadata in ((tensors, None), (tensors, {"epoch": "²"}), (other, {"epoch": "6"})):
+        save_file(changed, run.folder.checkpoint, metadata)
+        with pytest.raises(RunError, match="not a checkpoint of this run"):
+            next(continue_run(run.folder))
 
 
 def test_files_are_written_whole_or_not_at_all(tmp_path):
@@ -178,6 +235,14 @@ def test_files_are_written_whole_or_not_at_all(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
+def test_a_folder_that_is_no_run_is_left_alone(family, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    with pytest.raises(RunError, match="exists already and is no run"):
+        train(family, "DistMult", SMALL, tmp_path / "mine")
+    assert [p.name for p in tmp_path.iterdir()] == ["mine"]
+
+
 def test_settings_come_in_layers(family, tmp_path):
     recipe = tmp_path / "r.toml"
     recipe.write_text('[model]\nname = "DistMult"\nk = 9\n[train]\nlr = 0.2\n')
@@ -187,6 +252,10 @@ def test_settings_come_in_layers(family, tmp_path):
     other = resolve(family, "rotate", [], recipe)
     assert (other.model.name, other.model.score, other.model.k) == ("RotatE", "distance", 9)
     assert resolve(family, None, [], None) == resolve(family, "ModulE-HH")
+    renamed = resolve(family, None, [{"model": {"name": "quate"}}], recipe)
+    assert (renamed.model.name, renamed.model.vector) == ("QuatE", "H")
+    with pytest.raises(ConfigError, match="name the graph as DATA"):
+        resolve(family, None, [{"data": "other"}])
 
 
 def test_a_resolved_configuration_is_a_recipe_for_the_same(run):
@@ -200,6 +269,8 @@ def test_a_user_made_row_trains_is_kept_and_loads_by_its_words(family, tmp_path)
     assert again.spec.name == "ModulE-CH"
     assert again.spec.words() == spec.words()
     assert again.entity_vector.shape == (8, 3, 4)
+    charted = modulekge.MODELS["QuatE"].charted(EXPONENTIAL)
+    assert resolve(family, charted).model.chart == "exponential"
 
 
 def test_every_recipe_can_be_resolved():

@@ -4,6 +4,7 @@ import torch
 from modulekge.config import make_config
 from modulekge.data.batches import batches
 from modulekge.errors import ConfigError, TrainingError
+from modulekge.evaluation.evaluate import rank
 from modulekge.models.model import Model
 from modulekge.models.table import MODELS
 from modulekge.training import fit as fitting
@@ -43,12 +44,55 @@ def test_both_optimisers_learn_and_the_rate_decays(family, optimizer):
     assert found[-1].loss < found[0].loss
 
 
-def test_batches_are_a_permutation_that_depends_on_seed_and_epoch_alone(family):
-    questions = family.questions("train")
-    whole = torch.cat(list(batches(questions, 5, 0, 1)))
-    assert sorted(whole.tolist()) == sorted(questions.tolist())
-    assert torch.equal(whole, torch.cat(list(batches(questions, 7, 0, 1))))
-    assert not torch.equal(whole, torch.cat(list(batches(questions, 5, 0, 2))))
+def test_batches_are_a_permutation_that_depends_on_seed_and_epoch_alone():
+    whole = torch.cat(list(batches(28, 5, 0, 1)))
+    assert sorted(whole.tolist()) == list(range(28))
+    assert torch.equal(whole, torch.cat(list(batches(28, 7, 0, 1))))
+    assert not torch.equal(whole, torch.cat(list(batches(28, 5, 0, 2))))
+
+
+OBJECTIVES = {
+    "softmax": {},
+    "logistic": {"kind": "logistic"},
+    "self-adversarial": {
+        "kind": "adversarial",
+        "candidates": "sampled",
+        "negatives": 6,
+        "margin": 3.0,
+        "frequency": 0.5,
+    },
+    "sampled softmax": {"candidates": "shared", "negatives": 8},
+    "adversarial over all": {"kind": "adversarial"},
+    "all answers": {"kind": "logistic", "answers": "all", "smoothing": 0.1},
+    "all answers, softmax": {"answers": "all"},
+    "with relations": {"relations": 0.5},
+}
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_every_objective_learns_the_train_triples(family, name):
+    layers = [
+        {"loss": OBJECTIVES[name], "model": {"bias": True}, "penalty": {"strength": 0.001, "moved": 0.1}},
+        {"train": {"epochs": 60, "batch": 8, "every": 60, "dropout": 0.05}},
+    ]
+    config = make_config(layers)
+    model = Model(MODELS["ModulE-HH"], 8, family.n_questions, 12, bias=True)
+    model.draw(torch.Generator().manual_seed(0), 0.1, 1.0)
+    for _ in fit(model, family, make_optimizer(model, config.train), config):
+        pass
+    ranks = rank(model, family.questions("train"), family.known).rank("bottom")
+    assert (1 / ranks).mean() > 0.9
+
+
+def test_the_drop_divides_the_rate_and_clears_the_memory(family):
+    model, optimizer, config = setup(family, epochs=4, drop_after=2, optimizer="adam", lr=0.02)
+    rates, steps = [], []
+    for event in fit(model, family, optimizer, config):
+        if isinstance(event, EpochRecord):
+            rates.append(event.lr)
+            steps.append(int(optimizer.state[model.entity_scalar]["step"]))
+    assert rates == pytest.approx([0.02, 0.02, 0.002, 0.002])
+    assert steps == [6, 12, 6, 12]
 
 
 def test_long_epochs_are_glanced_at(family, monkeypatch):
@@ -62,7 +106,7 @@ def test_a_diverging_run_stops_and_says_what_to_change(family):
     model, optimizer, config = setup(family, lr=1000.0)
     with torch.no_grad():
         model.entity_scalar.fill_(1e25)
-    with pytest.raises(TrainingError, match=r"in epoch 1.*Lower train\.lr"):
+    with pytest.raises(TrainingError, match=r"in epoch 1.*lower train\.lr"):
         list(fit(model, family, optimizer, config))
 
 

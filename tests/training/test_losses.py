@@ -2,63 +2,177 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from modulekge.config import LossConfig, PenaltyConfig
+from modulekge.config import LossConfig, PenaltyConfig, make_config
+from modulekge.data.known import KnownAnswers
+from modulekge.errors import ConfigError
 from modulekge.models.model import Model
 from modulekge.models.table import MODELS
-from modulekge.training.losses import LOSSES, degree_weights, logistic, softmax
+from modulekge.training.losses import LOSSES, Answers, adversarial, average, logistic, softmax
 from modulekge.training.penalty import penalty
+from modulekge.training.questions import Questions, candidate_scores, dropout, question_weights
 
 close = torch.testing.assert_close
 pytestmark = pytest.mark.usefixtures("double")
-SCORES, ANSWERS, WEIGHTS = (
-    torch.randn(5, 9, dtype=torch.float64),
-    torch.tensor([0, 3, 3, 8, 1]),
-    torch.rand(9).double(),
-)
+SCORES, TAILS = torch.randn(5, 9, dtype=torch.float64), torch.tensor([0, 3, 3, 8, 1])
+ONE = Answers(torch.arange(5), TAILS)
+SEVERAL = Answers(torch.tensor([0, 0, 1, 2, 3, 4, 4]), torch.tensor([0, 5, 3, 3, 8, 1, 2]))
+PLAIN, SMOOTH = LossConfig(), LossConfig(smoothing=0.1)
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
-def test_softmax_is_torchs_cross_entropy(smoothing, weights):
-    ours = softmax(SCORES, ANSWERS, weights, smoothing)
-    if weights is None or not smoothing:
-        close(ours, F.cross_entropy(SCORES, ANSWERS, weight=weights, label_smoothing=smoothing))
-    target = (1 - smoothing) * F.one_hot(ANSWERS, 9) + smoothing / 9
-    each = -(target * SCORES.log_softmax(1)).sum(1)
-    w = torch.ones(5) if weights is None else weights[ANSWERS]
-    close(ours, (w * each).sum() / w.sum())
+def hot(answers: Answers) -> torch.Tensor:
+    return torch.zeros(5, 9).index_put((answers.rows, answers.columns), torch.tensor(1.0))
+
+
+@pytest.mark.parametrize("config", [PLAIN, SMOOTH], ids=["plain", "smooth"])
+def test_softmax_is_torchs_cross_entropy(config):
+    ours = softmax(SCORES, ONE, config)
+    theirs = F.cross_entropy(SCORES, TAILS, label_smoothing=config.smoothing, reduction="none")
+    close(ours, theirs)
+    target = hot(SEVERAL) / hot(SEVERAL).sum(1, keepdim=True)
+    soft = (1 - config.smoothing) * target + config.smoothing / 9
+    close(softmax(SCORES, SEVERAL, config), F.cross_entropy(SCORES, soft, reduction="none"))
+
+
+@pytest.mark.parametrize("answers", [ONE, SEVERAL], ids=["one", "several"])
+@pytest.mark.parametrize("config", [PLAIN, SMOOTH], ids=["plain", "smooth"])
+def test_logistic_is_binary_cross_entropy_summed(answers, config):
+    target = (1 - config.smoothing) * hot(answers) + config.smoothing / 9
+    expected = F.binary_cross_entropy_with_logits(SCORES, target, reduction="none").sum(1)
+    close(logistic(SCORES, answers, config), expected)
 
 
 def test_logistic_is_the_papers_sum_with_minus_one_for_the_others():
-    y = 2.0 * F.one_hot(ANSWERS, 9) - 1
-    close(logistic(SCORES, ANSWERS), torch.log1p(torch.exp(-y * SCORES)).sum(1).mean())
+    y = 2 * hot(ONE) - 1
+    close(logistic(SCORES, ONE, PLAIN), torch.log1p(torch.exp(-y * SCORES)).sum(1))
 
 
-def test_smoothed_logistic_is_binary_cross_entropy_with_soft_targets():
-    target = 0.9 * F.one_hot(ANSWERS, 9) + 0.1 / 9
-    each = F.binary_cross_entropy_with_logits(SCORES, target, reduction="none").sum(1)
-    w = WEIGHTS[ANSWERS]
-    close(logistic(SCORES, ANSWERS, WEIGHTS, 0.1), (w * each).sum() / w.sum())
+def test_adversarial_is_the_loss_of_rotates_authors():
+    """-1/2 [log sigma(gamma - d+) + sum_j p_j log sigma(d_j - gamma)], p = softmax(alpha (gamma - d))."""
+    config = LossConfig(margin=6.0, temperature=0.5)
+    for i in range(5):
+        f = 6.0 + SCORES[i]
+        negative = torch.cat([f[: TAILS[i]], f[TAILS[i] + 1 :]])
+        p = torch.softmax(0.5 * negative, 0)
+        expected = -(F.logsigmoid(f[TAILS[i]]) + (p * F.logsigmoid(-negative)).sum()) / 2
+        close(adversarial(SCORES, ONE, config)[i], expected)
 
 
-@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
-def test_slopes_are_right_and_large_scores_stay_finite(loss):
-    assert torch.autograd.gradcheck(lambda s: loss(s, ANSWERS, WEIGHTS, 0.1), SCORES.clone().requires_grad_())
-    assert torch.isfinite(loss(1e4 * SCORES, ANSWERS, None, 0.0))
-    assert loss(SCORES.bfloat16(), ANSWERS, None, 0.0).dtype == torch.float32
+@pytest.mark.parametrize("kind", LOSSES)
+def test_slopes_are_right_and_large_scores_and_left_out_candidates_stay_finite(kind):
+    loss = LOSSES[kind]
+    if kind != "adversarial":  # whose weights are taken as given
+        assert torch.autograd.gradcheck(lambda s: loss(s, ONE, PLAIN), SCORES.clone().requires_grad_())
+    assert torch.isfinite(loss(1e4 * SCORES, ONE, PLAIN)).all()
+    scores = SCORES.clone()
+    scores[:, 6] = -torch.inf
+    scores.requires_grad_()
+    loss(scores, ONE, PLAIN).sum().backward()
+    assert torch.isfinite(scores.grad).all()
 
 
-def test_the_configuration_offers_every_loss():
-    assert LossConfig().kind in LOSSES
+def test_average():
+    losses, weights = torch.rand(5), torch.rand(5)
+    close(average(losses, None), losses.mean())
+    close(average(losses, weights), (losses * weights).sum() / weights.sum())
 
 
-def test_degree_weights(family):
-    assert degree_weights(family, 0.0) is None
-    degrees = torch.zeros(8)
-    for h, _, t in family.train.tolist():
-        degrees[h] += 1
-        degrees[t] += 1
-    close(degree_weights(family, 0.9), (0.1 + 0.9 * degrees / degrees.max()).float())
+def test_weights_of_questions(family):
+    triples = family.questions("train")
+    known = KnownAnswers.of(triples, family.n_questions)
+    assert question_weights(family, triples, known, PLAIN) is None
+    train = family.train.tolist()
+    degrees = [sum((h == e) + (t == e) for h, _, t in train) for e in range(8)]
+    found = question_weights(family, triples, known, LossConfig(degree=0.9))
+    close(
+        found, torch.tensor([0.1 + 0.9 * degrees[t] / max(degrees) for _, _, t in triples.tolist()]).float()
+    )
+    found = question_weights(family, triples, known, LossConfig(frequency=0.5))
+    for weight, (h, r, t) in zip(found[: len(train)].tolist(), train, strict=True):
+        same_question = sum((a, b) == (h, r) for a, b, _ in train)
+        same_answer = sum((b, c) == (r, t) for _, b, c in train)
+        assert weight == pytest.approx((4 + same_question + same_answer) ** -0.5)
+    assert torch.equal(found[: len(train)], found[len(train) :])  # a triple weighs the same from both ends
+
+
+def setup(family, name="RotatE", **loss):
+    config = LossConfig(**loss)
+    model = Model(MODELS[name], 8, family.n_questions, 4, bias=True)
+    model.draw(torch.Generator().manual_seed(0), 1.0, 1.0)
+    torch.nn.init.normal_(model.entity_bias)
+    questions = Questions.of(family, config, torch.device("cpu"))
+    batch = questions.triples[:7]
+    return model, questions, batch, config
+
+
+@pytest.mark.parametrize("name", ["RotatE", "HAKE", "DensE", "ModulE-HH"])
+@pytest.mark.parametrize("candidates", ["sampled", "shared"])
+def test_negatives_are_scored_as_all_entities_are_and_never_true(family, name, candidates, monkeypatch):
+    model, questions, batch, config = setup(family, name, candidates=candidates, negatives=64)
+    whole = model(batch[:, 0], batch[:, 1])
+    drawn = []
+    randint = torch.randint
+    monkeypatch.setattr(torch, "randint", lambda *a, **k: drawn.append(randint(*a, **k)) or drawn[0])
+    queries = model.queries(batch[:, 0], batch[:, 1])
+    scores, answers = candidate_scores(model, queries, batch, questions.known, config, torch.Generator())
+    assert scores.shape == (7, 65)
+    assert torch.equal(answers.columns, torch.zeros(7, dtype=torch.int64))
+    close(scores[:, 0], whole.gather(1, batch[:, 2:])[:, 0])
+    ids = drawn[0].expand(7, 64)
+    true = {tuple(x) for x in questions.triples.tolist()}
+    for i in range(7):
+        for j in range(64):
+            h, r, _ = batch[i].tolist()
+            if (h, r, int(ids[i, j])) in true:
+                assert scores[i, j + 1] == -torch.inf
+            else:
+                close(scores[i, j + 1], whole[i, ids[i, j]])
+
+
+def test_all_answers_of_a_question_at_once(family):
+    model, questions, batch, config = setup(family, answers="all")
+    distinct = {(h, r) for h, r, _ in family.questions("train").tolist()}
+    assert sorted((h, r) for h, r, _ in questions.triples.tolist()) == sorted(distinct)
+    queries = model.queries(batch[:, 0], batch[:, 1])
+    _, answers = candidate_scores(model, queries, batch, questions.known, config, torch.Generator())
+    found = {
+        (*batch[i, :2].tolist(), t)
+        for i, t in zip(answers.rows.tolist(), answers.columns.tolist(), strict=True)
+    }
+    assert found == {
+        x for x in map(tuple, family.questions("train").tolist()) if list(x[:2]) in batch[:, :2].tolist()
+    }
+
+
+def test_settings_that_do_not_go_together():
+    with pytest.raises(ConfigError, match=r"loss\.candidates"):
+        make_config([{"loss": {"candidates": "sampled", "answers": "all"}}])
+
+
+def test_dropout_keeps_the_mean_and_follows_its_generator():
+    x = torch.ones(200, 4, 50)
+    once, again = (dropout(x, 0.25, torch.Generator().manual_seed(3)) for _ in range(2))
+    assert torch.equal(once, again)
+    assert set(once.unique().tolist()) == {0.0, 1 / 0.75}
+    assert once.mean().item() == pytest.approx(1, abs=0.02)
+    assert dropout(x, 0.0, torch.Generator()) is x
+
+
+LINEAR = [s for s in MODELS.values() if s.score.name == "inner" and s.name != "BiQUE"]
+
+
+@pytest.mark.parametrize("spec", LINEAR, ids=lambda s: s.name)
+def test_relations_are_scored_as_their_triples_are(spec):
+    model = Model(spec, 6, 4, 3).double().draw(torch.Generator().manual_seed(0), 1.0, 1.0)
+    heads, tails = torch.tensor([0, 3, 5, 2]), torch.tensor([1, 4, 5, 0])
+    by_triple = [model(heads, torch.full((4,), r)).gather(1, tails[:, None]) for r in range(4)]
+    close(model.relation_scores(heads, tails), torch.cat(by_triple, 1))
+
+
+def test_relations_that_scores_are_not_linear_in_are_refused():
+    for name in ("RotatE", "BiQUE"):
+        model = Model(MODELS[name], 6, 4, 3).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
+        with pytest.raises(ConfigError, match="not linear"):
+            model.relation_scores(torch.tensor([0]), torch.tensor([1]))
 
 
 @pytest.mark.parametrize(("form", "root"), [("power", 1.0), ("rooted", 1 / 3)])
@@ -74,6 +188,17 @@ def test_penalty_is_phi_of_the_combined_elements(form, root):
 
     expected = 0.07 / 3 * (2 * g(e[h]) + 0.5 * g(relation[r]) + 2 * g(e[t])).sum()
     close(penalty(model, h, r, t, PenaltyConfig(strength=0.07, form=form)), expected)
+
+
+def test_dura():
+    """lambda / B sum a (|h|^2 + |t|^2) + b (|h r|^2 + |t r|^2), products computed, not their norms."""
+    model = Model(MODELS["ComplEx"], 6, 4, 5).double().draw(torch.Generator().manual_seed(0), 1.0, 1.0)
+    h, r, t = torch.tensor([[0, 1, 2], [3, 0, 3], [5, 2, 0]]).unbind(1)
+    e, q = (torch.complex(*x.unbind(1)) for x in (model.entity_scalar, model.relation_scaling))
+    own = e[h].abs() ** 2 + e[t].abs() ** 2
+    moved = (e[h] * q[r]).abs() ** 2 + (e[t] * q[r]).abs() ** 2
+    config = PenaltyConfig(strength=0.1, head=0.5, relation=0.0, tail=0.5, moved=1.5, p=2)
+    close(penalty(model, h, r, t, config), 0.1 / 3 * (0.5 * own + 1.5 * moved).sum())
 
 
 def test_penalty_of_unit_elements_moves_nothing():

@@ -39,6 +39,8 @@ class Algebra:
         An operand with fewer components lies in the span of its first basis elements, so that a
         shorter $x$ times $y$ is the module map $S \times V \to V$ of the paper.
         """
+        if max(x.shape[-2], y.shape[-2]) > self.dim:
+            raise ValueError(f"{x.shape[-2]} and {y.shape[-2]} components do not lie in {self.name}")
         if x.shape[-2] == 1 or y.shape[-2] == 1:
             return x * y  # R is central in every algebra
         xs, ys = x.unbind(-2), y.unbind(-2)

@@ -228,11 +228,16 @@ class Action:
     group: Group
     law: Law
 
-    def move(self, numbers: Numbers, x: Elements, back: Bool[Tensor, " b"] | None = None) -> Elements:
-        r"""$T_g(x)$ for the $g$ that these numbers name, or for its adjoint in the rows that go ``back``."""
+    def move(
+        self, numbers: Numbers, x: Elements, a: Algebra, back: Bool[Tensor, " b"] | None = None
+    ) -> Elements:
+        r"""$T_g(x)$ in $A$ for the $g$ that these numbers name; for its adjoint in rows that go ``back``.
+
+        $A$ is the algebra of what is moved; that of the group lies in it.
+        """
         if self.group.trivial:
             return x
-        a, g = self.group.algebra, self.group.point(numbers)
+        g = self.group.point(numbers)
         if back is not None and self.law.adjoint is not None:
             g = torch.where(back[:, None, None], self.law.adjoint(a, g), g)
         return self.law.act(a, g, x)
@@ -275,12 +280,13 @@ MIXED = Action("GL(1)+b", Group("R+b", R, (2,), MIXTURE), mixed)
 STRETCH = Action("GL+(1)", Group("R+", R, (1,), POSITIVE), stretched)
 
 _EVERY = (*ALGEBRAS, BIQUATERNIONS, Q8)
-ACTIONS = {
+_TURNS = tuple(rotation(a, law) for a in (C, H) for law in (left, right))
+SCALINGS = {
     action.name: action
     for action in (
-        FIXED_SCALE, FIXED_TURN, SO2, SO3, MIXED, STRETCH,
+        FIXED_SCALE, MIXED, STRETCH, *_TURNS,
         *(make(a) for make in (translation, affinity) for a in _EVERY),
         *(scaling(a, law) for a in _EVERY for law in (left, right)),
-        *(rotation(a, law) for a in ALGEBRAS for law in (left, right)),
     )
 }  # fmt: skip
+ROTATIONS = {action.name: action for action in (FIXED_TURN, SO2, SO3, *_TURNS)}

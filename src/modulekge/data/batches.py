@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from modulekge.shapes import Triples
+from modulekge.shapes import Ids
 
 
-def batches(questions: Triples, size: int, seed: int, epoch: int) -> Iterator[Triples]:
-    """Yield the rows of one epoch in the order drawn for (seed, epoch)."""
-    order = torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(len(questions)))
-    yield from torch.split(questions[order.to(questions.device)], size)
+def batches(count: int, size: int, seed: int, epoch: int) -> Iterator[Ids]:
+    """Yield the numbers 0 .. count - 1 in pieces, in the order drawn for (seed, epoch)."""
+    order = torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(count))
+    yield from torch.split(order, size)

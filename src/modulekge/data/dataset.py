@@ -34,6 +34,11 @@ class Dataset:
     def __post_init__(self) -> None:
         if len(self.train) == 0:
             raise DataError(f"{self.name}: the train split has no triples; there is nothing to learn from")
+        for split in SPLITS:
+            if self[split].dim() != 2 or self[split].shape[1] != 3:
+                raise DataError(
+                    f"{self.name}: {split} is of shape {tuple(self[split].shape)}, expected (m, 3)"
+                )
         bounds = torch.tensor([len(self.entities), len(self.relations), len(self.entities)])
         for split in SPLITS:
             bad = ((self[split] < 0) | (self[split] >= bounds)).nonzero()
@@ -44,7 +49,9 @@ class Dataset:
                     f"{int(self[split][i, column])} is out of range 0..{int(bounds[column]) - 1}"
                 )
 
-    def __getitem__(self, split: Split) -> Triples:
+    def __getitem__(self, split: str) -> Triples:
+        if split not in SPLITS:
+            raise DataError(f"no split {split!r}; expected train, valid or test")
         triples: Triples = getattr(self, split)
         return triples
 

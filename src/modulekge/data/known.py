@@ -38,12 +38,20 @@ class KnownAnswers:
         """Return (row, tail) of each known answer to each question, rows counted in this batch."""
         if len(self.keys) == 0:
             return heads.new_zeros(0), heads.new_zeros(0)
-        wanted = heads * self.n_relations + relations
-        place = torch.searchsorted(self.keys, wanted).clamp(max=len(self.keys) - 1)
-        counts = (self.starts[place + 1] - self.starts[place]) * (self.keys[place] == wanted)
-        rows = torch.repeat_interleave(torch.arange(len(wanted), device=heads.device), counts)
+        place, counts = self._places(heads, relations)
+        rows = torch.repeat_interleave(torch.arange(len(heads), device=heads.device), counts)
         within = torch.arange(len(rows), device=heads.device) - (counts.cumsum(0) - counts)[rows]
         return rows, self.tails[self.starts[place][rows] + within]
+
+    def counts(self, heads: Ids, relations: Ids) -> Int[Tensor, " b"]:
+        """Return how many known answers each question has."""
+        return self._places(heads, relations)[1] if len(self.keys) else torch.zeros_like(heads)
+
+    def _places(self, heads: Ids, relations: Ids) -> tuple[Int[Tensor, " b"], Int[Tensor, " b"]]:
+        """Return where each question stands, and its number of answers: 0 where it stands nowhere."""
+        wanted = heads * self.n_relations + relations
+        place = torch.searchsorted(self.keys, wanted).clamp(max=len(self.keys) - 1)
+        return place, (self.starts[place + 1] - self.starts[place]) * (self.keys[place] == wanted)
 
     def to(self, device: torch.device) -> "KnownAnswers":
         """Return the same answers on a device."""

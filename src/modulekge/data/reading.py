@@ -2,8 +2,11 @@
 
 import csv as plain_csv
 import gzip
+import zlib
 from collections.abc import Iterator
+from io import BufferedIOBase, TextIOWrapper
 from pathlib import Path
+from typing import IO, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +22,7 @@ from modulekge.shapes import Triples
 
 _STEMS = {"train": ("train",), "valid": ("valid", "validation", "dev"), "test": ("test",)}
 _ENDINGS = ("", ".txt", ".tsv", ".csv", ".txt.gz", ".tsv.gz", ".csv.gz")
+_BLOCK = 16 << 20  # bytes read at a time; no line may be longer
 _HEADERS = (("head", "relation", "tail"), ("subject", "predicate", "object"))
 
 
@@ -26,16 +30,17 @@ def read_dataset(path: Path, seed: int = 0) -> Dataset:
     """Read a folder of train, valid and test files, or one file, split with ``seed``."""
     if path.is_dir():
         tables = [read_triples(_only(path, _STEMS[split])) for split in SPLITS]
-        folder, name = path, path.resolve().name
-    elif path.is_file():
-        tables = [read_triples(path)]
-        folder, name = path.parent, path.name.split(".")[0]
-    else:
+        labels = [_labels(path, stem) for stem in ("labels", "relation_labels")]
+        entities, relations, splits = _encode(tables, *labels)
+        return Dataset(_utf8(path.resolve().name), entities, relations, *splits)
+    if not path.is_file():
         raise DataError(f"{path}: no such file or folder; 'modulekge data list' names the known data sets")
-    entities, relations, splits = _encode(tables, folder)
-    if len(splits) == 1:
-        splits = list(split_triples(splits[0], len(entities), len(relations), seed))
-    return Dataset(name, entities, relations, *splits)
+    entities, relations, (triples,) = _encode([read_triples(path)], {}, {})
+    try:
+        train, valid, test = split_triples(triples, len(entities), len(relations), seed)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+    return Dataset(_utf8(path.name.split(".")[0]), entities, relations, train, valid, test)
 
 
 def read_triples(path: Path) -> pa.Table:
@@ -70,7 +75,8 @@ def _present(folder: Path, stems: tuple[str, ...]) -> list[Path]:
 
 
 def _separator(path: Path) -> str:
-    return "," if ".csv" in path.suffixes else "\t"
+    name = path.name.lower().removesuffix(".gz")
+    return "," if name.endswith(".csv") else "\t"
 
 
 def _read_columns(path: Path, columns: tuple[str, ...]) -> pa.Table:
@@ -79,8 +85,12 @@ def _read_columns(path: Path, columns: tuple[str, ...]) -> pa.Table:
     try:
         table = csv.read_csv(
             path,
-            csv.ReadOptions(column_names=list(columns)),
-            csv.ParseOptions(delimiter=separator, quote_char='"' if separator == "," else False),
+            csv.ReadOptions(column_names=list(columns), block_size=_BLOCK),
+            csv.ParseOptions(
+                delimiter=separator,
+                quote_char='"' if separator == "," else False,
+                newlines_in_values=separator == ",",
+            ),
             csv.ConvertOptions(column_types={name: pa.string() for name in columns}),
         )
     except (pa.ArrowInvalid, pa.ArrowKeyError, OSError, EOFError) as error:
@@ -97,38 +107,64 @@ def _explain(path: Path, columns: tuple[str, ...], separator: str, finding: str)
     """Find the first line that is wrong, to say where the fast reader stopped."""
     word = "tab" if separator == "\t" else "comma"
     try:
-        for number, line in _lines(path):
-            try:
-                text = line.decode()
-            except UnicodeDecodeError:
-                return DataError(f"{path}:{number}: not UTF-8 text; save the file as UTF-8")
-            fields = _fields(text, separator)
-            if len(fields) != len(columns) and text.strip():
+        for number, fields in _rows(path, separator):
+            if len(fields) != len(columns):
                 return DataError(
                     f"{path}:{number}: expected {len(columns)} {word}-separated fields "
                     f"({', '.join(columns)}), found {len(fields)}"
                 )
-            for name, value in zip(columns, fields, strict=False):
-                if text.strip() and not value:
+            for name, value in zip(columns, fields, strict=True):
+                if not value:
                     return DataError(f"{path}:{number}: the {name} is empty; fill it in or remove the line")
-    except (OSError, EOFError) as error:
+            if sum(map(len, fields)) > _BLOCK // 4:
+                return DataError(
+                    f"{path}:{number}: the line is longer than {_BLOCK >> 20} MiB; is it one line?"
+                )
+    except UnicodeDecodeError as error:
+        return DataError(f"{path}:{_line_of(path, error)}: not UTF-8 text; save the file as UTF-8")
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         return DataError(f"{path}: {error}; the file is damaged or is not what its ending says")
-    return DataError(f"{path}: {finding}")
+    except (OSError, plain_csv.Error) as error:
+        return DataError(f"{path}: cannot be read ({error}); mend the file or its permissions")
+    return DataError(f"{path}: {' '.join(finding.split())}")
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+def _open(path: Path) -> BufferedIOBase:
+    return gzip.GzipFile(path) if path.suffix == ".gz" else path.open("rb")
+
+
+def _rows(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line, fields) one by one, slowly and surely."""
+    with _open(path) as file:
+        if separator == ",":
+            text = TextIOWrapper(cast("IO[bytes]", file), "utf-8-sig", newline="")
+            reader = plain_csv.reader(text)
+            yield from ((reader.line_num, row) for row in reader if row)
+        else:
+            for number, line in enumerate(file, start=1):
+                if line := line.rstrip(b"\r\n"):
+                    yield number, line.decode().split(separator)
+
+
+def _line_of(path: Path, error: UnicodeDecodeError) -> int:
+    """Return the line whose bytes are not UTF-8."""
+    with _open(path) as file:
         for number, line in enumerate(file, start=1):
-            yield number, line.rstrip(b"\r\n")
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return number
+    return 1
 
 
-def _fields(text: str, separator: str) -> list[str]:
-    if separator == "\t" or '"' not in text:
-        return text.split(separator)
-    return next(plain_csv.reader([text]))
+def _utf8(name: str) -> str:
+    """A file's name may hold bytes that are no text; a data set's may not."""
+    return name.encode(errors="replace").decode()
 
 
-def _encode(tables: list[pa.Table], folder: Path) -> tuple[Vocabulary, Vocabulary, list[Triples]]:
+def _encode(
+    tables: list[pa.Table], labels: dict[str, str], relation_labels: dict[str, str]
+) -> tuple[Vocabulary, Vocabulary, list[Triples]]:
     """Number names in the order in which they first occur: heads before tails, split by split."""
     sizes = [table.num_rows for table in tables]
     entity_names, ends = _number([t[c] for t in tables for c in ("head", "tail")])
@@ -139,8 +175,8 @@ def _encode(tables: list[pa.Table], folder: Path) -> tuple[Vocabulary, Vocabular
         for heads, relation, tails in zip(pairs[::2], relations.split(sizes), pairs[1::2], strict=True)
     ]
     return (
-        Vocabulary("entity", entity_names, _labels(folder, "labels")),
-        Vocabulary("relation", relation_names, _labels(folder, "relation_labels")),
+        Vocabulary("entity", entity_names, labels),
+        Vocabulary("relation", relation_names, relation_labels),
         splits,
     )
 

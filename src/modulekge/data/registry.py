@@ -47,32 +47,36 @@ def benchmarks() -> dict[str, Benchmark]:
     return {name: Benchmark(name, **{**row, "files": tuple(row["files"])}) for name, row in rows.items()}
 
 
-def open_dataset(where: str | Path, data_dir: Path | None = None, seed: int = 0) -> Dataset:
+def open_dataset(where: str | Path, data_dir: str | Path | None = None, seed: int = 0) -> Dataset:
     """Return the data set of a registered name, or the one in a folder or file.
 
-    A name is looked for in ``data_dir``, in the folders of the variable MODULEKGE_DATA and in the
+    A name is looked for in ``data_dir``, in the folders of the variable MODULEKGE_DATA, here and in the
     cache, and downloaded into the cache where none of them has it.
     """
     if str(where).casefold() == WORLD:
         return read_dataset(_HERE / WORLD)
+    if benchmark := _named(str(where)):
+        folder = local_folder(benchmark, data_dir) or download(benchmark, cache_dir())
+        return _checked(read_dataset(folder), benchmark, folder)
     if Path(where).exists():
-        return read_dataset(Path(where), seed)
-    named = {name.casefold(): benchmark for name, benchmark in benchmarks().items()}
-    benchmark = named.get(str(where).casefold())
-    if benchmark is None:
-        if os.sep in str(where) or Path(where).suffix:
-            raise DataError(f"{where}: no such file or folder")
-        raise unknown("data set", str(where), [WORLD, *benchmarks()], "'modulekge data list' names them all")
-    folder = local_folder(benchmark, data_dir) or download(benchmark, cache_dir())
-    return _checked(read_dataset(folder), benchmark, folder)
+        dataset = read_dataset(Path(where), seed)
+        benchmark = _named(dataset.name)  # what bears a benchmark's name must be that benchmark
+        return _checked(dataset, benchmark, Path(where)) if benchmark else dataset
+    if os.sep in str(where) or Path(where).suffix:
+        raise DataError(f"{where}: no such file or folder; check the path")
+    raise unknown("data set", str(where), [WORLD, *benchmarks()], "'modulekge data list' names them all")
 
 
-def local_folder(benchmark: Benchmark, data_dir: Path | None = None) -> Path | None:
+def _named(name: str) -> Benchmark | None:
+    known = {benchmark.casefold(): benchmark for benchmark in benchmarks()}
+    return benchmarks()[known[name.casefold()]] if name.casefold() in known else None
+
+
+def local_folder(benchmark: Benchmark, data_dir: str | Path | None = None) -> Path | None:
     """Return the first local folder of this name that holds a train split."""
-    variable = os.environ.get(DATA_VARIABLE, "")
-    places = [data_dir, *map(Path, filter(None, variable.split(os.pathsep))), cache_dir()]
-    for place in places:
-        for folder in sorted(place.glob("*")) if place else ():
+    variable = os.environ.get(DATA_VARIABLE, "").split(os.pathsep)
+    for place in (data_dir, *variable, ".", cache_dir()):
+        for folder in sorted(Path(place).glob("*")) if place else ():
             if folder.name.casefold() == benchmark.name.casefold() and any(folder.glob("train*")):
                 return folder
     return None
@@ -80,7 +84,8 @@ def local_folder(benchmark: Benchmark, data_dir: Path | None = None) -> Path | N
 
 def cache_dir() -> Path:
     """Return where downloads are kept: modulekge in the user's cache."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "modulekge"
+    place = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111, no HOME is no error
+    return Path(place) / "modulekge"
 
 
 def download(benchmark: Benchmark, cache: Path) -> Path:

@@ -18,7 +18,7 @@ def split_triples(
 
     Triples come out in the order in which they came in; a repeated triple is kept once.
     """
-    triples = _unique(triples)
+    triples = without_repeats(triples)
     order = torch.randperm(len(triples), generator=torch.Generator().manual_seed(seed))
     spare = order[~_first_mentions(triples[order], n_entities, n_relations)]
     size = min(int(_SHARE * len(triples)), len(spare) // 2)
@@ -33,7 +33,7 @@ def split_triples(
     return triples[~held], triples[valid.sort().values], triples[test.sort().values]
 
 
-def _unique(triples: Triples) -> Triples:
+def without_repeats(triples: Triples) -> Triples:
     """Return the triples without repetitions, each where it stood first."""
     order = torch.from_numpy(np.lexsort(triples.T.numpy()))  # stable: of equal triples the first comes first
     ordered = triples[order]

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from modulekge.data.dataset import SPLITS, Dataset, Split
+from modulekge.data.splitting import without_repeats
 from modulekge.shapes import Triples
 
 Category = Literal["1-1", "1-N", "N-1", "N-N"]
@@ -65,7 +66,7 @@ def survey(dataset: Dataset) -> Survey:
 
 def cardinalities(dataset: Dataset) -> tuple[Float[Tensor, " r"], Float[Tensor, " r"]]:
     """Return tails per head and heads per tail of each relation, averaged over its train triples' ends."""
-    heads, relations, tails = dataset.train.unbind(1)
+    heads, relations, tails = without_repeats(dataset.train).unbind(1)
     n, n_entities = len(dataset.relations), len(dataset.entities)
     count = torch.bincount(relations, minlength=n)
 
@@ -110,7 +111,7 @@ def _leaks(dataset: Dataset) -> dict[str, int]:
     train_h, train_r, train_t = dataset.train.unbind(1)
     forward, backward = _pairs(train_h, train_t, train_r, n), _pairs(train_t, train_h, train_r, n)
     mine = h * n + t
-    reverse_same = torch.isin(_keys(dataset, dataset.test.flip(1)), _keys(dataset, dataset.train))
+    reverse_same = torch.isin(_keys(dataset, dataset.test.flip(1)), _keys(dataset, dataset.train)) & (h != t)
     same_other = _with_other_relation(mine, r, forward)
     reverse_other = _with_other_relation(mine, r, backward)
     return {

@@ -41,6 +41,7 @@ class Vocabulary:
         if (exact := self._by_name.get(text)) is not None:
             return exact
         found = self._by_text.get(text.casefold(), [])
+        found = [i for i in found if self.label(i) == text] or found
         if len(found) == 1:
             return found[0]
         if found:

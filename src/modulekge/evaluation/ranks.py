@@ -1,4 +1,4 @@
-"""Ranks as counts of rivals, for every tie rule at once; counts add over chunks of candidates."""
+"""Ranks as counts of rivals, for every tie rule at once."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -47,9 +47,6 @@ class Ranks:
             rivals(scores < own, filtered < against, own < own),
         )
 
-    def __add__(self, other: "Ranks") -> "Ranks":
-        return Ranks(self.above + other.above, self.not_below + other.not_below)
-
     def rank(self, ties: Ties) -> Float[Tensor, " b"]:
         """Return 1 + the rivals before the answer: it is placed last, first, or midway among its ties."""
         counts = {
@@ -58,9 +55,6 @@ class Ranks:
             "mean": (self.above + self.not_below) / 2,
         }
         return 1 + counts[ties].double()
-
-    def __getitem__(self, rows: Tensor) -> "Ranks":
-        return Ranks(self.above[rows], self.not_below[rows])
 
     @staticmethod
     def join(parts: "list[Ranks]") -> "Ranks":

@@ -67,9 +67,9 @@ class Report:
     seconds: float
     protocol: Protocol = Protocol()
 
-    def to_json(self) -> str:
+    def to_json(self, indent: int | None = None) -> str:
         """Return the report as JSON; what could not be computed is null."""
-        return json.dumps(_finite(asdict(self)), indent=1, ensure_ascii=False)
+        return json.dumps(_finite(asdict(self)), indent=indent, ensure_ascii=False)
 
 
 def evaluate(

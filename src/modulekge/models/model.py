@@ -1,7 +1,7 @@
 """The one model of this library; what it is, its row says."""
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Generator, Tensor, nn
 
 from modulekge.algebra.groups import Group
@@ -18,7 +18,13 @@ class Model(nn.Module):
     """
 
     def __init__(
-        self, spec: ModelSpec, n_entities: int, n_relations: int, k: int, tied: bool = False
+        self,
+        spec: ModelSpec,
+        n_entities: int,
+        n_relations: int,
+        k: int,
+        tied: bool = False,
+        bias: bool = False,
     ) -> None:
         """Make tables for ``n_relations`` with reciprocals; ``tied`` ones are adjoints of the first half."""
         super().__init__()
@@ -37,6 +43,7 @@ class Model(nn.Module):
         self.entity_vector = table(n_entities, spec.vector)
         self.relation_scaling = table(n_relations, spec.scaling.group)
         self.relation_rotation = table(n_relations, spec.rotation.group)
+        self.entity_bias = nn.Parameter(torch.zeros(n_entities if bias else 0))
         self.score_weights = nn.Parameter(torch.tensor(spec.score.weights, dtype=torch.float32))
 
     @torch.no_grad()
@@ -53,9 +60,13 @@ class Model(nn.Module):
             table.copy_(numbers * scales.get(group.chart.kind, 1.0))
         return self
 
-    def entities(self) -> Entities:
-        r"""$s_e \odot v_e$ of every entity."""
-        return self.spec.entity(self.entity_scalar, self.entity_vector)
+    def entities(self, rows: Ids | None = None) -> Entities:
+        r"""$s_e \odot v_e$ of every entity, or of some."""
+        if rows is None:
+            return self.spec.entity(self.entity_scalar, self.entity_vector)
+        return self.spec.entity(
+            self.entity_scalar.index_select(0, rows), self.entity_vector.index_select(0, rows)
+        )
 
     def queries(self, heads: Ids, relations: Ids) -> Queries:
         r"""$T_{s_r}(s_h) \odot T_{v_r}(v_h)$ of each (head, relation)."""
@@ -71,9 +82,31 @@ class Model(nn.Module):
     def _relation_rows(self, relations: Ids) -> Ids:
         return relations % len(self.relation_scaling) if self.tied else relations
 
-    def scores(self, queries: Queries, entities: Entities) -> Scores:
-        """Every query against every entity of a table, or of some rows of it."""
-        return self.spec.score.all_pairs(queries, entities, self.score_weights)
+    def scores(self, queries: Queries, entities: Entities, rows: Int[Tensor, " e"] | None = None) -> Scores:
+        """Every query against every entity of the table, or of these ``rows`` of it."""
+        scores = self.spec.score.all_pairs(queries, entities, self.score_weights)
+        if len(self.entity_bias) == 0:
+            return scores
+        return scores + (self.entity_bias if rows is None else self.entity_bias[rows])
+
+    def scores_each(self, queries: Queries, rows: Int[Tensor, "b k"]) -> Float[Tensor, "b k"]:
+        """Every query against the entities of its own row."""
+        entities = self.entities(rows.flatten()).unflatten(0, rows.shape)
+        scores = self.spec.score.each(queries[:, None], entities, self.score_weights)
+        return scores if len(self.entity_bias) == 0 else scores + self.entity_bias[rows]
+
+    def relation_scores(self, heads: Ids, tails: Ids) -> Float[Tensor, "b r"]:
+        r"""$f_r(h, t) = \sum_{ij} s_{r,i} v_{r,j} \langle T_{e_i}(s_h) \odot T_{e_j}(v_h), t \rangle$.
+
+        An inner product is linear in $s_r$ and in $v_r$, so this is one product of a matrix with the
+        table of the $s_r \otimes v_r$.
+        """
+        spec = self.spec
+        s = spec.scalar.point(self.entity_scalar.index_select(0, heads))
+        v = spec.vector.point(self.entity_vector.index_select(0, heads))
+        return spec.relation_parts(s, v, self.entities(tails)).flatten(1) @ (
+            spec.relation_table(self.relation_scaling, self.relation_rotation).flatten(1).T
+        )
 
     def forward(self, heads: Ids, relations: Ids) -> Scores:
         """Return the scores of all tails."""

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from modulekge.algebra.algebra import Algebra, H
 from modulekge.algebra.groups import (
-    ACTIONS,
+    ROTATIONS,
     SCALARS,
+    SCALINGS,
     UNIT_CHARTS,
     VECTORS,
     Action,
@@ -55,11 +56,15 @@ class ModelSpec:
         scales, turns, join = self.scaling.law, self.rotation.law, self.score.join
         return (
             (
-                v.trivial or s.size == 1 or s.size <= v.size == v.algebra.dim,
+                not (s.trivial and v.trivial),
+                "neither scalars nor vectors; choose one of them",
+            ),
+            (
+                v.trivial or s.size == 1 or (v.size == v.algebra.dim and _inside(s.algebra, v.algebra)),
                 f"scalars {s.name} do not lie in the vectors {v.name}; choose V to hold S",
             ),
             (
-                ts.trivial or (ts.algebra.dim <= s.algebra.dim and not s.trivial),
+                ts.trivial or (_inside(ts.algebra, s.algebra) and not s.trivial),
                 f"{self.scaling.name} moves scalars out of {s.name}; choose a group over {s.name}",
             ),
             (
@@ -67,16 +72,12 @@ class ModelSpec:
                 f"{self.scaling.name} adds to scalars {s.name} what is none; choose a group over {s.name}",
             ),
             (
-                tv.trivial or tv.algebra.dim <= v.algebra.dim,
+                tv.trivial or (_inside(tv.algebra, v.algebra) and not v.trivial),
                 f"{self.rotation.name} moves vectors out of {v.name}; choose a group over {v.name}",
             ),
             (
                 tv.trivial or (turns is both) == (v.factors[0] == 3),
                 f"{self.rotation.name} does not turn {v.name}; SO(3) and R^3 go together",
-            ),
-            (
-                scales is not both and turns in (left, right, both),
-                f"{self.scaling.name} is no scaling or {self.rotation.name} no rotation; exchange them",
             ),
             *(
                 ((scales is law) == (join is how), f"the scaling {name} and the score {score} go together")
@@ -145,9 +146,34 @@ class ModelSpec:
     ) -> Elements:
         r"""$T_{s_r}(s_h) \odot T_{v_r}(v_h)$; in the rows that go ``back``, with the adjoints of $T$."""
         return self._join(
-            self.scaling.move(scaling, self.scalar.point(scalar), back),
-            self.rotation.move(rotation, self.vector.point(vector), back),
+            self.scaling.move(scaling, self.scalar.point(scalar), self.scalar.algebra, back),
+            self.rotation.move(rotation, self.vector.point(vector), self.vector.algebra, back),
         )
+
+    def relation_parts(self, s: Elements, v: Elements, t: Elements) -> Elements:
+        r"""$\langle T_{e_i}(s) \odot T_{e_j}(v), t \rangle$ per block, over all basis elements $e_i, e_j$."""
+        if self.score.name != "inner" or {self.scaling.law, self.rotation.law} - {left, right}:
+            raise ConfigError(
+                f"model {self.name}: its scores are not linear in the relation; set loss.relations = 0"
+            )
+        parts = [
+            (self._join(moved, turned) * t).sum(-2)
+            for moved in self._by_basis(self.scaling, s, self.scalar.algebra)
+            for turned in self._by_basis(self.rotation, v, self.vector.algebra)
+        ]
+        return torch.stack(parts, dim=-2)
+
+    def relation_table(self, scaling: Numbers, rotation: Numbers) -> Elements:
+        r"""$s_r \otimes v_r$ of relations, in the order of :meth:`relation_parts`."""
+        a, b = self.scaling.group.point(scaling), self.rotation.group.point(rotation)
+        return (a.unsqueeze(-2) * b.unsqueeze(-3)).flatten(-3, -2)
+
+    @staticmethod
+    def _by_basis(action: Action, x: Elements, a: Algebra) -> list[Elements]:
+        if action.group.trivial:
+            return [x]
+        basis = torch.eye(action.group.size, dtype=x.dtype, device=x.device)[:, :, None]
+        return [action.law.act(a, e.expand(len(x), -1, x.shape[-1]), x) for e in basis]
 
     def _join(self, s: Elements, v: Elements) -> Elements:
         if self.vector.trivial:
@@ -184,10 +210,17 @@ def row(name: str, scalar: str, vector: str, scaling: str, rotation: str, score:
         name,
         _value("scalar group", scalar, SCALARS),
         _value("vector group", vector, VECTORS),
-        _value("scaling group", scaling, ACTIONS),
-        _value("rotation group", rotation, ACTIONS),
+        _value("scaling group", scaling, SCALINGS),
+        _value("rotation group", rotation, ROTATIONS),
         _value("score", score, SCORES),
     )
+
+
+def _inside(small: Algebra, large: Algebra) -> bool:
+    """The first basis elements of the large algebra are those of the small one."""
+    d = small.dim
+    inner = large.constants[:d, :d]
+    return d <= large.dim and torch.equal(inner[..., :d], small.constants) and not inner[..., d:].any()
 
 
 def chart(name: str) -> Chart:

@@ -3,7 +3,11 @@
 import json
 import os
 import platform
+import shlex
 import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -62,20 +66,28 @@ class RunFolder:
     @classmethod
     def create(cls, path: Path, config: Config, dataset: Dataset) -> "RunFolder":
         """Begin a run in a new or empty folder."""
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise RunError(f"{path}: exists already; choose another --out, or 'modulekge resume {path}'")
+        files = {
+            "vocabulary.json": _vocabulary_json(dataset).encode(),
+            "triples.safetensors": save({s: dataset[s].to(torch.int32).contiguous() for s in SPLITS}),
+            "run.json": json.dumps(_circumstances(dataset), indent=1, ensure_ascii=False).encode(),
+            "config.toml": write_config(config).encode(),
+        }
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            if (path / "config.toml").exists():
+                raise RunError(f"{path}: exists already; 'modulekge resume {path}', or choose another --out")
+            if path.exists() and (not path.is_dir() or any(path.iterdir())):
+                raise RunError(f"{path}: exists already and is no run; choose another --out")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(
+                dir=path.parent, prefix=".run-", ignore_cleanup_errors=True
+            ) as new:
+                for name, content in files.items():
+                    (Path(new) / name).write_bytes(content)
+                Path(new).chmod(0o755)
+                Path(new).replace(path)
         except OSError as error:
             raise RunError(f"{path}: cannot be made ({error.strerror}); choose another --out") from None
-        folder = cls(path)
-        write_file(path / "vocabulary.json", _vocabulary_json(dataset))
-        write_file(
-            path / "triples.safetensors", save({s: dataset[s].to(torch.int32).contiguous() for s in SPLITS})
-        )
-        write_file(path / "run.json", json.dumps(_circumstances(dataset), indent=1, ensure_ascii=False))
-        write_file(folder.config_file, write_config(config))
-        return folder
+        return cls(path)
 
     @classmethod
     def existing(cls, path: Path) -> "RunFolder":
@@ -89,13 +101,16 @@ class RunFolder:
         """Read the settings."""
         return make_config([read_config(self.config_file)], str(self.config_file))
 
-    def change(self, settings: list[dict[str, Any]]) -> None:
-        """Change settings of the training to come; what the weights were made for stays."""
+    def changed(self, settings: Iterable[Mapping[str, Any]]) -> Config:
+        """Return the settings with some of the training to come changed; what weights were made for stays."""
         old = self.config()
         new = make_config([asdict(old), *settings], str(self.config_file))
-        if replace(new, train=old.train) != old:
-            raise ConfigError(f"{self.path}: only [train] settings can change when a run goes on")
-        write_file(self.config_file, write_config(new))
+        kept = replace(new.train, optimizer=old.train.optimizer, seed=old.train.seed)
+        if new != replace(old, train=kept):
+            raise ConfigError(
+                f"{self.path}: as a run goes on, only [train] settings can change, but not optimizer or seed"
+            )
+        return new
 
     def dataset(self) -> Dataset:
         """Read the graph the run was trained on."""
@@ -103,12 +118,18 @@ class RunFolder:
         tensors, _ = _read_tensors(self.path / "triples.safetensors")
         try:
             vocabularies = (
-                Vocabulary("entity", tuple(fields["entities"]), fields["entity_labels"]),
-                Vocabulary("relation", tuple(fields["relations"]), fields["relation_labels"]),
+                Vocabulary("entity", tuple(fields["entities"]), dict(fields["entity_labels"])),
+                Vocabulary("relation", tuple(fields["relations"]), dict(fields["relation_labels"])),
             )
-            return Dataset(fields["name"], *vocabularies, *(tensors[split].long() for split in SPLITS))
-        except (KeyError, TypeError, RuntimeError) as error:
-            raise RunError(f"{self.path}: vocabulary.json or triples.safetensors lacks {error}") from None
+            dataset = Dataset(fields["name"], *vocabularies, *(tensors[split].long() for split in SPLITS))
+            made_for = dataset.fingerprint
+        except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+            finding = f"vocabulary.json and triples.safetensors do not make a graph ({error!r})"
+            raise RunError(f"{self.path}: {finding}; restore them from a copy") from None
+        if _read_json(self.path / "run.json").get("fingerprint") != made_for:
+            finding = "vocabulary.json or triples.safetensors is not what run.json was written with"
+            raise RunError(f"{self.path}: {finding}; restore it from a copy")
+        return dataset
 
     def model(self, config: Config, dataset: Dataset) -> Model:
         """Read the model at its best, or as it was last where no best was kept yet."""
@@ -133,15 +154,16 @@ class RunFolder:
     def restore(self, model: nn.Module, optimizer: Optimizer) -> int:
         """Set model and optimiser to the last checkpoint; return its epoch, 0 without one."""
         if not self.checkpoint.exists():
+            if self.weights.exists() or self.records():
+                raise RunError(f"{self.checkpoint}: no such file, so training cannot go on; train a new run")
             return 0
         tensors, metadata = _read_tensors(self.checkpoint)
         state = {
             key.removeprefix(_STATE): tensors.pop(key) for key in list(tensors) if key.startswith(_STATE)
         }
         _load_weights(model, tensors, self.checkpoint)
-        load_state(model, optimizer, state)
-        if not metadata.get("epoch", "").isdigit():
-            raise RunError(f"{self.checkpoint}: does not say its epoch; remove it to train from the start")
+        if not metadata.get("epoch", "").isdecimal() or not load_state(model, optimizer, state):
+            raise RunError(f"{self.checkpoint}: not a checkpoint of this run; train a new run")
         return int(metadata["epoch"])
 
     def records(self, until: int | None = None) -> list[EpochRecord]:
@@ -149,14 +171,19 @@ class RunFolder:
         if not self.epochs.exists():
             return []
         records = []
-        for number, line in enumerate(self.epochs.read_text("utf-8").splitlines(keepends=True), start=1):
-            if not line.endswith("\n"):
+        for number, line in enumerate(self.epochs.read_bytes().splitlines(keepends=True), start=1):
+            if not line.endswith(b"\n"):
                 break
             try:
-                records.append(EpochRecord(**json.loads(line)))
-            except (ValueError, TypeError):
-                raise RunError(f"{self.epochs}:{number}: not a record of an epoch; remove the line") from None
-        return [record for record in records if until is None or record.epoch <= until]
+                record = EpochRecord(**json.loads(line))
+                if record.epoch != number or (record.valid and not float(record.valid["mrr"]) >= 0):
+                    raise ValueError
+            except (ValueError, TypeError, KeyError):
+                raise RunError(
+                    f"{self.epochs}:{number}: not the record of epoch {number}; remove it"
+                ) from None
+            records.append(record)
+        return records if until is None else records[:until]
 
     def write_records(self, records: list[EpochRecord]) -> None:
         """Write the epochs anew."""
@@ -170,19 +197,19 @@ class RunFolder:
     def save_report(self, report: Report) -> Path:
         """Keep a report; return where."""
         path = self.report_file(report.split)
-        write_file(path, report.to_json() + "\n")
+        write_file(path, report.to_json(indent=1) + "\n")
         return path
 
 
 def new_model(config: Config, dataset: Dataset) -> Model:
     """Return an undrawn model of the configured row for a graph."""
     spec, k, tied = spec_of(config.model), config.model.k, config.model.reciprocal == "tied"
-    return Model(spec, len(dataset.entities), dataset.n_questions, k, tied)
+    return Model(spec, len(dataset.entities), dataset.n_questions, k, tied, config.model.bias)
 
 
 def write_file(path: Path, content: bytes | str) -> None:
     """Write a file whole or not at all: beside it first, then in its place."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    scratch = path.with_name(f".{path.name}.part")
     try:
         with scratch.open("wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
@@ -190,8 +217,10 @@ def write_file(path: Path, content: bytes | str) -> None:
             os.fsync(file.fileno())
         scratch.replace(path)
     except OSError as error:
-        scratch.unlink(missing_ok=True)
-        raise RunError(f"{path}: cannot be written ({error.strerror}); what was there is kept") from None
+        with suppress(OSError):
+            scratch.unlink(missing_ok=True)
+        finding = f"{path}: cannot be written ({error.strerror})"
+        raise RunError(f"{finding}; free space or choose another folder; what was there is kept") from None
 
 
 def _vocabulary_json(dataset: Dataset) -> str:
@@ -214,7 +243,7 @@ def _circumstances(dataset: Dataset) -> dict[str, Any]:
     """What a reader of the figures may want to know of how they came about."""
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": " ".join(["modulekge", *sys.argv[1:]]) if "modulekge" in sys.argv[0] else "Python",
+        "command": shlex.join(sys.argv),
         "dataset": dataset.name,
         "fingerprint": dataset.fingerprint,
         "triples": {split: len(dataset[split]) for split in SPLITS},

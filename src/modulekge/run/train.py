@@ -2,7 +2,7 @@
 
 import fcntl
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -11,15 +11,14 @@ from typing import Any
 
 import torch
 
-from modulekge.algebra.groups import NORMALISED
-from modulekge.config import Config, make_config, nested, read_config
+from modulekge.config import Config, make_config, merge, nested, read_config, write_config
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
 from modulekge.errors import ConfigError, RunError
 from modulekge.models.model import Model
-from modulekge.models.spec import ModelSpec, row
+from modulekge.models.spec import COLUMNS, ModelSpec, chart, row
 from modulekge.models.table import named, spec_of
-from modulekge.run.folder import RunFolder, new_model
+from modulekge.run.folder import RunFolder, new_model, write_file
 from modulekge.training.fit import EpochRecord, Glance, fit
 from modulekge.training.optimize import make_optimizer, pick_device
 
@@ -57,7 +56,13 @@ def train(
     dataset = data if isinstance(data, Dataset) else open_dataset(data)
     config = resolve(dataset, model, [nested(key, value) for key, value in (settings or {}).items()])
     folder = RunFolder.create(Path(out) if out else default_folder(config), config, dataset)
-    for _ in continue_run(folder):
+    return resume(folder.path)
+
+
+def resume(run: str | Path, settings: Mapping[str, Any] | None = None) -> Run:
+    """Go on with a run that was interrupted, or that should train for longer: ``{"train.epochs": 200}``."""
+    folder = RunFolder.existing(Path(run))
+    for _ in continue_run(folder, [nested(key, value) for key, value in (settings or {}).items()]):
         pass
     return load(folder.path)
 
@@ -72,12 +77,25 @@ def resolve(
 
     Without a recipe file, the one that belongs to this data set and model is used, if there is one.
     """
-    asked = [*([] if model is None else [{"model": _words(model)}]), *settings]
-    config = make_config([read_config(recipe) if recipe else {}, *asked], str(recipe or "settings"))
-    if recipe is None and (found := find_recipe(dataset.name, config.model.name)):
-        config = make_config([read_config(found), *asked], str(found))
+    asked: dict[str, Any] = {} if model is None else {"model": _words(model)}
+    for layer in settings:
+        asked = merge(asked, make_layer(layer))
+    place = str(recipe or "settings")
+    config = make_config([read_config(recipe) if recipe else {}, asked], place)
+    if recipe is None and (found := find_recipe(dataset.name, spec_of(config.model).name)):
+        config = make_config([read_config(found), asked], str(found))
     spec = spec_of(config.model)
     return make_config([asdict(config), {"data": dataset.name, "model": {"name": spec.name, **spec.words()}}])
+
+
+def make_layer(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was asked for in full: a model's name asks for its row, whatever stood there before."""
+    if "data" in settings:
+        raise ConfigError("data is no setting here: name the graph as DATA")
+    model = settings.get("model")
+    if isinstance(model, Mapping) and "name" in model:
+        return {**settings, "model": {**dict.fromkeys(COLUMNS, ""), **model}}
+    return dict(settings)
 
 
 def find_recipe(dataset: str, model: str) -> Path | None:
@@ -93,23 +111,25 @@ def default_folder(config: Config) -> Path:
     return next(path for name in names if not (path := Path("runs") / name).exists())
 
 
-def continue_run(folder: RunFolder) -> Iterator[Glance | EpochRecord]:
+def continue_run(
+    folder: RunFolder, settings: Iterable[Mapping[str, Any]] = ()
+) -> Generator[Glance | EpochRecord, None, None]:
     """Train a run from where it is to its last epoch, yielding what happens.
 
-    Leaving the loop after an epoch keeps that epoch; leaving it within one keeps the last checkpoint.
+    Settings are changed once all else is found in order. Leaving the loop after an epoch keeps that
+    epoch; leaving it within one keeps the last checkpoint.
     """
     with _only_one(folder):
-        config, dataset = folder.config(), folder.dataset()
+        config, dataset = folder.changed(settings), folder.dataset()
         device = pick_device(config.train.device)
         model = new_model(config, dataset)
-        model.draw(
-            torch.Generator().manual_seed(config.train.seed),
-            config.model.scalar_scale,
-            config.model.vector_scale,
-        ).to(device)
+        seed = torch.Generator().manual_seed(config.train.seed)
+        model.draw(seed, config.model.scalar_scale, config.model.vector_scale).to(device)
         optimizer = make_optimizer(model, config.train)
         epoch = folder.restore(model, optimizer)
         records = folder.records(until=epoch)
+        _check_unfinished(folder, config, records)
+        write_file(folder.config_file, write_config(config))
         folder.write_records(records)
         best = max((r.valid["mrr"] for r in records if r.valid), default=-1.0)
         saved_at = time.monotonic()
@@ -135,6 +155,20 @@ def continue_run(folder: RunFolder) -> Iterator[Glance | EpochRecord]:
                 raise
 
 
+def _check_unfinished(folder: RunFolder, config: Config, records: list[EpochRecord]) -> None:
+    """Say how a run that has ended can be given more."""
+    done, patience = len(records), config.train.patience
+    if done >= config.train.epochs:
+        raise ConfigError(
+            f"{folder.path}: has had its {done} epochs; give it more: --set train.epochs={2 * done}"
+        )
+    if stalled(records, patience):
+        raise ConfigError(
+            f"{folder.path}: stopped at epoch {done}, no better for {patience} validations; "
+            f"give it more: --set train.patience={2 * patience}"
+        )
+
+
 def stalled(records: list[EpochRecord], patience: int) -> bool:
     """Whether the last ``patience`` validations brought nothing better than what was before them."""
     curve = [r.valid["mrr"] for r in records if r.valid]
@@ -149,15 +183,23 @@ def _words(model: ModelSpec | str) -> dict[str, str]:
         spec = named(model)
         return {"name": spec.name, **spec.words()}
     words = model.words()
-    if row(model.name, **words) != model.charted(NORMALISED):
-        raise ConfigError(f"model {model.name}: its parts are not those of these names: {words}")
-    return {"name": model.name, **words}
+    groups = (*model.entity_groups, *model.relation_groups)
+    used = {g.chart.name for g in groups if g.chart.kind == "unit" and not g.trivial} or {"normalised"}
+    if len(used) > 1 or row(model.name, **words).charted(chart(*used)) != model:
+        raise ConfigError(f"model {model.name}: its parts are not those of these names: {words}, {used}")
+    return {"name": model.name, "chart": used.pop(), **words}
 
 
 @contextmanager
 def _only_one(folder: RunFolder) -> Iterator[None]:
     """Hold the folder against a second training; the lock goes with the process, however it ends."""
-    with (folder.path / ".lock").open("w") as lock:
+    try:
+        lock = (folder.path / ".lock").open("w")
+    except OSError as error:
+        raise RunError(
+            f"{folder.path}: cannot be written ({error.strerror}); copy the run elsewhere"
+        ) from None
+    with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import torch
 
 from modulekge.data.dataset import Split
-from modulekge.errors import UnknownNameError
-from modulekge.run.train import Run
+from modulekge.errors import QuestionError
+from modulekge.run.train import Run, load
 from modulekge.shapes import Entities
 
 
@@ -45,9 +46,9 @@ class Predictor:
     ) -> list[Answer]:
         """Return the ``k`` best tails of (head, relation, ?), or heads of (?, relation, tail)."""
         if (head is None) == (tail is None):
-            raise UnknownNameError("give either a head or a tail; the other one is predicted")
+            raise QuestionError("give either a head or a tail; the other one is predicted")
         if k < 1:
-            raise UnknownNameError(f"k = {k}: ask for at least one answer")
+            raise QuestionError(f"k = {k}: ask for at least one answer")
         dataset, model = self.run.dataset, self.run.model
         given = dataset.entities.find(head or tail or "")
         asked = dataset.relations.find(relation)
@@ -70,7 +71,9 @@ class Predictor:
 
 
 def predict(
-    run: Run, *, head: str | None = None, relation: str, tail: str | None = None, k: int = 10
+    run: Run | str | Path, *, head: str | None = None, relation: str, tail: str | None = None, k: int = 10
 ) -> list[Answer]:
     """Return the ``k`` best answers to one question; for many questions keep a :class:`Predictor`."""
-    return Predictor(run).predict(head=head, relation=relation, tail=tail, k=k)
+    return Predictor(run if isinstance(run, Run) else load(run)).predict(
+        head=head, relation=relation, tail=tail, k=k
+    )

@@ -3,12 +3,12 @@
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from math import isfinite
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn import functional as F
 from torch.optim import Optimizer
 
 from modulekge.config import Config
@@ -18,10 +18,11 @@ from modulekge.errors import TrainingError
 from modulekge.evaluation.evaluate import rank
 from modulekge.evaluation.metrics import metrics
 from modulekge.models.model import Model
-from modulekge.shapes import Triples
-from modulekge.training.losses import LOSSES, degree_weights
-from modulekge.training.optimize import matmul_precision, set_rate
+from modulekge.shapes import Ids
+from modulekge.training.losses import LOSSES, average
+from modulekge.training.optimize import begin_epoch, matmul_precision
 from modulekge.training.penalty import penalty
+from modulekge.training.questions import Questions, candidate_scores, dropout
 
 _GLANCE = 0.2  # seconds between two glances at an epoch under way
 
@@ -51,50 +52,57 @@ def fit(
     model: Model, dataset: Dataset, optimizer: Optimizer, config: Config, first_epoch: int = 1
 ) -> Iterator[Glance | EpochRecord]:
     """Train from ``first_epoch`` to the last one, in place."""
-    train, device = config.train, model.entity_vector.device
-    questions = dataset.questions("train").to(device)
-    weights = degree_weights(dataset, config.loss.degree)
-    loss_of = partial(
-        batch_loss, model, config=config, weights=None if weights is None else weights.to(device)
-    )
+    train, device = config.train, model.entity_scalar.device
+    questions = Questions.of(dataset, config.loss, device)
+    count = len(questions.triples)
     for epoch in range(first_epoch, train.epochs + 1):
         started = glanced = time.perf_counter()
-        set_rate(optimizer, train, epoch)
+        begin_epoch(optimizer, train, epoch)
+        generator = torch.Generator(device).manual_seed((train.seed << 32) + epoch)
         total, done = torch.zeros((), device=device), 0
-        for batch in batches(questions, train.batch, train.seed, epoch):
+        for rows in batches(count, train.batch, train.seed, epoch):
             with matmul_precision(train.matmul, device):
-                loss = loss_of(batch)
+                loss = batch_loss(model, questions, rows.to(device), config, generator)
                 optimizer.zero_grad()
                 loss.backward()
             optimizer.step()
-            total += loss.detach() * len(batch)
-            done += len(batch)
+            total += loss.detach() * len(rows)
+            done += len(rows)
             if time.perf_counter() - glanced > _GLANCE:
                 glanced = time.perf_counter()
-                yield Glance(epoch, done, len(questions))
-        mean = float(total) / len(questions)
+                yield Glance(epoch, done, count)
+        mean = float(total) / count
         seconds = time.perf_counter() - started
         if not isfinite(mean):
             raise TrainingError(
-                f"the loss became {mean} in epoch {epoch}; the last good weights are kept. "
-                f"Lower train.lr (now {train.lr:g}) or raise penalty.strength ({config.penalty.strength:g})"
+                f"the loss became {mean} in epoch {epoch}; what was kept before it stays. Train anew with a "
+                f"lower train.lr (now {train.lr:g}) or more penalty.strength ({config.penalty.strength:g})"
             )
         due = epoch % train.every == 0 or epoch == train.epochs
         valid = validate(model, dataset) if due else None
         rate = optimizer.param_groups[0]["lr"]
-        yield EpochRecord(epoch, mean, rate, seconds, len(questions) / 2 / seconds, valid)
+        yield EpochRecord(epoch, mean, rate, seconds, len(dataset.train) / seconds, valid)
 
 
 def batch_loss(
-    model: Model, batch: Triples, config: Config, weights: Float[Tensor, " e"] | None
+    model: Model, questions: Questions, rows: Ids, config: Config, generator: torch.Generator
 ) -> Float[Tensor, ""]:
-    r"""$\mathcal L + \Phi$ of the questions of a batch."""
+    r"""$\mathcal L + \Phi$ of some of the questions."""
+    batch, loss = questions.triples[rows], config.loss
     heads, relations, tails = batch.unbind(1)
-    scores = model(heads, relations)
-    loss = LOSSES[config.loss.kind](scores, tails, weights, config.loss.smoothing)
+    weights = None if questions.weights is None else questions.weights[rows]
+    queries = dropout(model.queries(heads, relations), config.train.dropout, generator)
+    scores, answers = candidate_scores(model, queries, batch, questions.known, loss, generator)
+    scores = scores.float() if scores.dtype == torch.bfloat16 else scores
+    total = average(LOSSES[loss.kind](scores, answers, loss), weights)
+    if loss.answers == "all":
+        heads, relations, tails = heads[answers.rows], relations[answers.rows], answers.columns
+    if loss.relations:
+        guesses = model.relation_scores(heads, tails)
+        total = total + loss.relations * F.cross_entropy(guesses, relations % guesses.shape[1])
     if config.penalty.strength:
-        loss = loss + penalty(model, heads, relations, tails, config.penalty)
-    return loss
+        total = total + penalty(model, heads, relations, tails, config.penalty)
+    return total
 
 
 def validate(model: Model, dataset: Dataset) -> dict[str, float] | None:

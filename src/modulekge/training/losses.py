@@ -1,61 +1,78 @@
-"""Losses over the scores of all entities (section 4.6), for questions with one answer each."""
+"""Losses over the scores of candidates (section 4.6), for questions with one answer or several."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from modulekge.data.dataset import Dataset
-from modulekge.shapes import Ids, Scores
+from modulekge.config import LossConfig
+from modulekge.shapes import Scores
 
-Weights = Float[Tensor, " e"]
-Loss = Callable[[Scores, Ids, Weights | None, float], Float[Tensor, ""]]
+Weights = Float[Tensor, " b"]
 
 
-def softmax(
-    scores: Scores, answers: Ids, weights: Weights | None = None, smoothing: float = 0.0
-) -> Float[Tensor, ""]:
-    r"""$-\sum_e y_e \log \mathrm{softmax}(f)_e$, averaged over questions with weight $w_t$.
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Where the answers stand: ``columns[i]`` of the candidates answers question ``rows[i]``."""
 
-    $y = (1 - \epsilon) [e = t] + \epsilon / |E|$ with smoothing $\epsilon$.
+    rows: Int[Tensor, " answers"]
+    columns: Int[Tensor, " answers"]
+
+    def total(self, values: Scores) -> Float[Tensor, " b"]:
+        """Return the sum of the values at the answers of each question."""
+        return values.new_zeros(len(values)).index_add(0, self.rows, values[self.rows, self.columns])
+
+    def count(self, values: Scores) -> Float[Tensor, " b"]:
+        """Return how many answers each question has."""
+        return values.new_zeros(len(values)).index_add(0, self.rows, values.new_ones(len(self.rows)))
+
+
+def softmax(scores: Scores, answers: Answers, config: LossConfig) -> Float[Tensor, " b"]:
+    r"""$-\sum_e y_e \log \mathrm{softmax}(f)_e$ with $y = (1 - \epsilon) [e = t] + \epsilon / |E|$.
+
+    Of several answers, the mean.
     """
-    logs = scores.float().log_softmax(1) if scores.dtype == torch.bfloat16 else scores.log_softmax(1)
-    fit = logs.gather(1, answers[:, None])[:, 0]
-    if smoothing:
-        fit = (1 - smoothing) * fit + smoothing * logs.mean(1)
-    return _average(-fit, answers, weights)
+    logs = scores.log_softmax(1)
+    fit = answers.total(logs) / answers.count(logs)
+    if config.smoothing:
+        fit = (1 - config.smoothing) * fit + config.smoothing * logs.mean(1)
+    return -fit
 
 
-def logistic(
-    scores: Scores, answers: Ids, weights: Weights | None = None, smoothing: float = 0.0
-) -> Float[Tensor, ""]:
-    r"""$\sum_e \log(1 + \exp(-y_e f_e))$ with $y_t = 1$ and $y_e = -1$ else, averaged likewise.
+def logistic(scores: Scores, answers: Answers, config: LossConfig) -> Float[Tensor, " b"]:
+    r"""$\sum_e \log(1 + \exp(-y_e f_e))$ with $y = 1$ for answers and $-1$ for the others.
 
-    The paper's $y = 0$ for the other entities would give them no gradient. Written as
-    $\sum_e \mathrm{softplus}(f_e) - z_e f_e$, with $z$ smoothed as above.
+    The paper's $y = 0$ for the others would give them no gradient. Written as
+    $\sum_e \mathrm{softplus}(f_e) - z_e f_e$, with $z = (1 - \epsilon) [e = t] + \epsilon / |E|$.
     """
-    scores = scores.float() if scores.dtype == torch.bfloat16 else scores
-    fit = scores.gather(1, answers[:, None])[:, 0]
-    if smoothing:
-        fit = (1 - smoothing) * fit + smoothing * scores.mean(1)
-    return _average(F.softplus(scores).sum(1) - fit, answers, weights)
+    fit = answers.total(scores)
+    if config.smoothing:
+        fit = (1 - config.smoothing) * fit + config.smoothing * scores.mean(1)
+    return F.softplus(scores).sum(1) - fit
 
 
-LOSSES: dict[str, Loss] = {"softmax": softmax, "logistic": logistic}
+def adversarial(scores: Scores, answers: Answers, config: LossConfig) -> Float[Tensor, " b"]:
+    r"""$-\frac12 [\log\sigma(\gamma + f_t) + \sum_e p_e \log\sigma(-\gamma - f_e)]$ over the negatives $e$.
+
+    $p = \mathrm{softmax}(\alpha f)$ among them, taken as given: self-adversarial weights (Sun et al. 2019).
+    """
+    f = config.margin + scores
+    right = answers.total(F.logsigmoid(f)) / answers.count(f)
+    wrong = f.index_put((answers.rows, answers.columns), f.new_tensor(-torch.inf))
+    chance = (config.temperature * wrong.detach()).softmax(1)
+    return -(right + (chance * F.logsigmoid(-wrong)).sum(1)) / 2
 
 
-def degree_weights(dataset: Dataset, share: float) -> Weights | None:
-    r"""$w_e = 1 - a + a \deg(e) / \max \deg$, degrees counted in train; none where $a = 0$."""
-    if share == 0:
-        return None
-    degrees = torch.bincount(dataset.train[:, [0, 2]].flatten(), minlength=len(dataset.entities))
-    return 1 - share + share * degrees.float() / degrees.max()
+LOSSES: dict[str, Callable[[Scores, Answers, LossConfig], Float[Tensor, " b"]]] = {
+    "softmax": softmax,
+    "logistic": logistic,
+    "adversarial": adversarial,
+}
 
 
-def _average(losses: Float[Tensor, " b"], answers: Ids, weights: Weights | None) -> Float[Tensor, ""]:
-    if weights is None:
-        return losses.mean()
-    chosen = weights[answers]
-    return (chosen * losses).sum() / chosen.sum()
+def average(losses: Float[Tensor, " b"], weights: Weights | None) -> Float[Tensor, ""]:
+    r"""$\sum w_i \ell_i / \sum w_i$."""
+    return losses.mean() if weights is None else (weights * losses).sum() / weights.sum()

@@ -19,10 +19,16 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> Optimizer:
     return _OPTIMIZERS[config.optimizer](tables, lr=config.lr)  # type: ignore[call-arg]
 
 
-def set_rate(optimizer: Optimizer, config: TrainConfig, epoch: int) -> None:
-    r"""$\eta_i = \eta\, \gamma^{i - 1}$ in epoch $i$: the rate depends on the epoch alone."""
+def begin_epoch(optimizer: Optimizer, config: TrainConfig, epoch: int) -> None:
+    r"""$\eta_i = \eta\, \gamma^{i - 1}$ in epoch $i$; after the drop a tenth of it, with memory cleared.
+
+    The rate depends on the epoch alone, so that a run can be continued.
+    """
+    dropped = 0 < config.drop_after < epoch
     for group in optimizer.param_groups:
-        group["lr"] = config.lr * config.decay ** (epoch - 1)
+        group["lr"] = config.lr * config.decay ** (epoch - 1) * (0.1 if dropped else 1)
+    if dropped and epoch == config.drop_after + 1:
+        optimizer.state.clear()
 
 
 def state_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
@@ -34,14 +40,16 @@ def state_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
     }
 
 
-def load_state(model: nn.Module, optimizer: Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Give an optimiser back the memory that :func:`state_tensors` took from it."""
-    for name, table in model.named_parameters():
-        for key, value in tensors.items():
-            owner, _, quantity = key.rpartition(".")
-            if owner == name:
-                device = value.device if quantity == "step" else table.device
-                optimizer.state[table][quantity] = value.to(device)
+def load_state(model: nn.Module, optimizer: Optimizer, tensors: dict[str, Tensor]) -> bool:
+    """Give an optimiser back the memory that :func:`state_tensors` took from it; say whether it fits."""
+    tables = dict(model.named_parameters())
+    for key, value in tensors.items():
+        owner, _, quantity = key.rpartition(".")
+        table = tables.get(owner)
+        if table is None or (quantity != "step" and value.shape != table.shape):
+            return False
+        optimizer.state[table][quantity] = value if quantity == "step" else value.to(table.device)
+    return True
 
 
 def pick_device(name: str) -> torch.device:
@@ -52,8 +60,8 @@ def pick_device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError:
         raise ConfigError(f"train.device = {name!r}: expected auto, cpu, cuda or cuda:N") from None
-    if device.type not in ("cpu", "cuda"):
-        raise ConfigError(f"train.device = {name!r}: only cpu and cuda are supported")
+    if device.type not in ("cpu", "cuda") or name.startswith("cpu:"):
+        raise ConfigError(f"train.device = {name!r}: expected auto, cpu, cuda or cuda:N")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ConfigError(
             f"train.device = {name!r}: this machine has {torch.cuda.device_count()} CUDA devices"

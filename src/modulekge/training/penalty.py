@@ -10,11 +10,17 @@ from modulekge.shapes import Ids
 
 
 def penalty(model: Model, heads: Ids, relations: Ids, tails: Ids, config: PenaltyConfig) -> Float[Tensor, ""]:
-    r"""$\frac{\lambda}{B} \sum (\lambda_1 G(h) + \lambda_2 G(r) + \lambda_3 G(t))$ over a batch."""
-    norm = NORM_MAPS[config.form]
-    total = (
-        config.head * norm(model.entity_norms(heads), config.p)
-        + config.relation * norm(model.relation_norms(relations), config.p)
-        + config.tail * norm(model.entity_norms(tails), config.p)
+    r"""$\lambda (\lambda_1 G(h) + \lambda_2 G(r) + \lambda_3 G(t) + \mu (G(hr) + G(tr)))$, mean over a batch.
+
+    Moduli multiply, so $N(hr) = N(h) N(r)$: with $p = 2$ the last two terms are those of DURA.
+    """
+    h, r, t = model.entity_norms(heads), model.relation_norms(relations), model.entity_norms(tails)
+    terms = (
+        (config.head, h),
+        (config.relation, r),
+        (config.tail, t),
+        *((config.moved, x * r) for x in (h, t)),
     )
+    norm = NORM_MAPS[config.form]
+    total = sum((rate * norm(x, config.p) for rate, x in terms if rate), h.new_zeros(len(heads)))
     return config.strength * total.mean()
