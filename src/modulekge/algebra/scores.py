@@ -2,18 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from modulekge.algebra.algebra import Algebra
+from modulekge.algebra.distance import block_distance
 from modulekge.algebra.norms import N
 from modulekge.shapes import Elements, Entities, Queries, Scores
-
-_TILE = 1 << 18  # scores worked on at a time: a tile and its scratch stay in a core's cache
 
 
 def product(a: Algebra, s: Elements, v: Elements) -> Elements:
@@ -98,59 +95,6 @@ def _each_split(q: Tensor, t: Tensor, weights: Tensor) -> Tensor:
     modulus = _root((q[..., 0, :] - q[..., 1, :] * t[..., 0, :]).square().sum(-1))
     phase = _moduli(q[..., 2:, :] - t[..., 1:, :]).sum(-1)
     return -weights[0] * modulus - weights[1] / 2 * phase
-
-
-def block_distance(q: Queries, t: Entities, weights: Float[Tensor, "b n"] | None = None) -> Scores:
-    r"""$\sum_i w_i |q_i - t_i|$ over blocks, for every pair, without the (b, e, n) intermediate."""
-    weights = q.new_ones(len(q), q.shape[-1]) if weights is None else weights
-    distances: Tensor = _BlockDistance.apply(q, t, weights)  # type: ignore[no-untyped-call]
-    return distances
-
-
-class _BlockDistance(torch.autograd.Function):
-    """Forward and backward go tile by tile and block by block; backward computes moduli anew."""
-
-    @staticmethod
-    def forward(ctx: Any, q: Tensor, t: Tensor, weights: Tensor) -> Tensor:
-        ctx.save_for_backward(q, t, weights)
-        out = q.new_zeros(len(q), len(t))
-        for rows in _tiles(q, t):
-            for i in range(q.shape[-1]):
-                _, modulus = _differences(q[..., i], t[rows, :, i])
-                out[:, rows].addcmul_(modulus, weights[:, i, None])
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        q, t, weights = ctx.saved_tensors
-        grad_q, grad_t, grad_w = torch.zeros_like(q), torch.zeros_like(t), torch.zeros_like(weights)
-        for rows in _tiles(q, t):
-            for i in range(q.shape[-1]):
-                differences, modulus = _differences(q[..., i], t[rows, :, i])
-                grad_w[:, i] += (grad[:, rows] * modulus).sum(1)
-                slope = (grad[:, rows] * weights[:, i, None] / modulus).masked_fill_(modulus == 0, 0)
-                for c, difference in enumerate(differences):
-                    pull = slope * difference
-                    grad_q[:, c, i] += pull.sum(1)
-                    grad_t[rows, c, i] -= pull.sum(0)
-        return grad_q, grad_t, grad_w
-
-
-def _tiles(q: Tensor, t: Tensor) -> list[slice]:
-    width = max(1, _TILE // max(1, len(q)))
-    return [slice(start, start + width) for start in range(0, len(t), width)]
-
-
-def _differences(q: Float[Tensor, "b d"], t: Float[Tensor, "e d"]) -> tuple[list[Tensor], Tensor]:
-    """$q_c - t_c$ for each component, and the modulus of their differences."""
-    differences = [q[:, c, None] - t[:, c] for c in range(q.shape[1])]
-    if len(differences) == 1:
-        return differences, differences[0].abs()
-    squares = differences[0].square()
-    for difference in differences[1:]:
-        squares.addcmul_(difference, difference)
-    return differences, squares.sqrt_()
 
 
 INNER = Score("inner", product, inner, lambda q, t, w: (q * t).sum((-2, -1)))

@@ -1,0 +1,90 @@
+"""Sums of block moduli over all pairs: torch.cdist block by block, our tiles, our compiled loops.
+
+python benchmarks/distance.py [--device cuda] [--questions 256] [--entities 15000] [--blocks 200]
+
+Prints a table and, as its last line, JSON. Times are medians, forward and backward together; the memory
+is what a forward and backward takes beyond inputs and the (questions, entities) scores (CUDA only).
+"""
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from modulekge.algebra import distance
+
+
+def by_cdist(q: Tensor, t: Tensor) -> Tensor:
+    """torch.cdist for each block, summed: autograd keeps a (questions, entities) tensor per block."""
+    total = q.new_zeros(len(q), len(t))
+    for i in range(q.shape[-1]):
+        block = torch.cdist(q[..., i], t[..., i], compute_mode="donot_use_mm_for_euclid_dist")
+        total = total + block
+    return total
+
+
+def ours(worth: int) -> Callable[[Tensor, Tensor], Tensor]:
+    """Our distance, compiled from this much work on."""
+
+    def run(q: Tensor, t: Tensor) -> Tensor:
+        distance._WORTH = worth
+        return distance.block_distance(q, t)
+
+    return run
+
+
+def measure(
+    function: Callable[[Tensor, Tensor], Tensor], q: Tensor, t: Tensor, repeats: int
+) -> dict[str, float]:
+    """Median seconds of forward and backward, and extra memory."""
+    cuda = q.is_cuda
+    seconds, extra = [], 0.0
+    for _ in range(repeats + 1):  # the first warms up
+        leaves = [q.clone().requires_grad_(), t.clone().requires_grad_()]
+        if cuda:
+            torch.cuda.synchronize()
+            torch.cuda.reset_peak_memory_stats()
+            before = torch.cuda.memory_allocated()
+        start = time.perf_counter()
+        function(*leaves).sum().backward()
+        if cuda:
+            torch.cuda.synchronize()
+            extra = (torch.cuda.max_memory_allocated() - before) / 2**20
+        seconds.append(time.perf_counter() - start)
+    return {"seconds": statistics.median(seconds[1:]), "extra_MiB": round(extra)}
+
+
+def main() -> None:
+    """Measure blocks of 1 to 4 reals."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--questions", type=int, default=256)
+    parser.add_argument("--entities", type=int, default=15_000)
+    parser.add_argument("--blocks", type=int, default=200)
+    parser.add_argument("--repeats", type=int, default=3)
+    args = parser.parse_args()
+    rows = []
+    for d in (1, 2, 3, 4):
+        q = torch.randn(args.questions, d, args.blocks, device=args.device)
+        t = torch.randn(args.entities, d, args.blocks, device=args.device)
+        contenders = {"cdist": by_cdist, "compiled": ours(0)}
+        if args.device == "cpu":
+            contenders["tiles"] = ours(1 << 62)
+        for name, function in contenders.items():
+            try:
+                found = measure(function, q, t, args.repeats)
+            except torch.OutOfMemoryError:
+                found = {"seconds": float("inf"), "extra_MiB": float("inf")}
+            rows.append({"reals": d, "how": name, **found})
+            print(f"{d} reals  {name:9} {found['seconds']:9.4f} s  {found['extra_MiB']:9} MiB", flush=True)
+    print(json.dumps({**vars(args), "torch": torch.__version__, "rows": rows}))
+
+
+if __name__ == "__main__":
+    main()
