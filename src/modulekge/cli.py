@@ -23,6 +23,7 @@ from modulekge.data.registry import benchmarks, local_folder, open_dataset
 from modulekge.data.survey import survey
 from modulekge.errors import ModulekgeError
 from modulekge.evaluation.report import evaluate as evaluate_model
+from modulekge.models.references import reference
 from modulekge.models.spec import chart as chart_named
 from modulekge.models.table import ABLATIONS, COMPARED, READINGS, TABLE_1
 from modulekge.run.folder import RunFolder
@@ -114,6 +115,7 @@ def models(
     chart: Annotated[
         str, typer.Option(help=f"Chart of unit elements: {', '.join(UNIT_CHARTS)}.")
     ] = "normalised",
+    cite: Annotated[bool, typer.Option(help="Print the reference of each model instead.")] = False,
     as_json: Json = False,
 ) -> None:
     """Print Table 1 of the paper from the rows, with ablations and readings.
@@ -134,6 +136,10 @@ def models(
         print(json.dumps(rows))
         return
     out = show.console()
+    if cite:
+        for spec in chain(*groups.values()):
+            out.print(f"{spec.name}: {reference(spec)}")
+        return
     for title, specs in groups.items():
         out.print(title, style="bold")
         out.print(show.models_table(specs, chosen))

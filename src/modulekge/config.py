@@ -22,6 +22,7 @@ class ModelConfig:
     scalar_scale: float = 1e-3  # standard deviation of free scalars at the start
     vector_scale: float = 1.0  # scale of the numbers that chart unit elements at the start
     bias: bool = False  # each entity adds a learned number to its scores
+    score_weights: tuple[float, ...] = ()  # where the learned weights of a score start; empty: at its own
     scalar: str = ""
     vector: str = ""
     scaling: str = ""
@@ -192,8 +193,10 @@ def write_config(config: Config) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _toml(value: str | bool | int | float) -> str:
+def _toml(value: str | bool | int | float | tuple[float, ...]) -> str:
     """A JSON string or truth value is one of TOML; numbers are written so that they read back equal."""
+    if isinstance(value, tuple):
+        return repr(list(value))
     if not isinstance(value, str | bool):
         return repr(value)
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # which JSON leaves as it is
@@ -235,6 +238,10 @@ def _check(wanted: Any, value: Any, key: str, place: str) -> Any:
         if value not in get_args(wanted):
             raise ConfigError(f"{place}: {key} = {value!r}: expected one of {', '.join(get_args(wanted))}")
         return value
+    if get_origin(wanted) is tuple:
+        if not isinstance(value, list | tuple):
+            raise ConfigError(f"{place}: {key} = {value!r}: expected a list of numbers, such as [1.0, 0.5]")
+        return tuple(_check(float, item, key, place) for item in value)
     if wanted in (float, str) and type(value) is int:
         return wanted(value)
     if type(value) is not wanted:

@@ -1,5 +1,6 @@
 """Each row: its size, its formula as its own paper writes it, and that it can learn."""
 
+import re
 from itertools import product
 
 import pytest
@@ -11,6 +12,7 @@ from modulekge.config import Config, make_config
 from modulekge.errors import ModulekgeError
 from modulekge.evaluation.evaluate import rank
 from modulekge.models.model import Model
+from modulekge.models.references import reference
 from modulekge.models.spec import row
 from modulekge.models.table import ABLATIONS, MODELS, READINGS, TABLE_1, named, spec_of
 from modulekge.training.fit import fit
@@ -391,6 +393,20 @@ def test_names_are_found_whatever_their_case_and_near_misses_are_offered():
 @EACH
 def test_words_lead_back_to_the_row(spec):
     assert row(spec.name, **spec.words()) == spec
+
+
+@EACH
+def test_each_row_says_where_it_comes_from(spec):
+    assert re.search(r"\b(19|20)\d\d\b", reference(spec))
+
+
+def test_learned_weights_start_where_the_recipe_says():
+    config = make_config([{"model": {"name": "HAKE", "score_weights": [0.5, 0.25]}}])
+    assert Model(spec_of(config.model), 6, 4, 2).score_weights.tolist() == [0.5, 0.25]
+    with pytest.raises(ModulekgeError, match="has 2 weights"):
+        spec_of(make_config([{"model": {"name": "HAKE", "score_weights": [0.5]}}]).model)
+    with pytest.raises(ModulekgeError, match="expected a list of numbers"):
+        make_config([{"model": {"score_weights": 0.5}}])
 
 
 def test_a_configuration_can_name_a_row_change_it_or_spell_out_a_new_one():

@@ -91,6 +91,10 @@ class ModelSpec:
                 "the vectors R^3 x S^1 and the score lifted go together",
             ),
             (
+                len(self.score.weights) == len(SCORES[self.score.name].weights),
+                f"the score {self.score.name} has {len(SCORES[self.score.name].weights)} weights",
+            ),
+            (
                 join is product or (s.size == 1 and not s.trivial and not v.trivial),
                 f"the score {self.score.name} wants scalars R and vectors that turn",
             ),

@@ -82,6 +82,8 @@ def spec_of(config: ModelConfig) -> ModelSpec:
     published = MODELS.get(spec.name)
     if published and published.words() != spec.words():
         spec = replace(spec, name=f"{spec.name}*")
+    if config.score_weights:
+        spec = replace(spec, score=replace(spec.score, weights=config.score_weights))
     return spec.charted(chart(config.chart))
 
 

@@ -1,0 +1,30 @@
+"""Where each model was proposed."""
+
+from modulekge.models.spec import ModelSpec
+
+_REFERENCES = {
+    "ModulE": "Chai, Shi: ModulE: Module Embedding for Knowledge Graphs. arXiv 2203.04702, 2022",
+    "TransE": "Bordes et al.: Translating Embeddings for Modeling Multi-relational Data. NIPS 2013",
+    "DistMult": "Yang et al.: Embedding Entities and Relations for Learning and Inference in Knowledge "
+    "Bases. ICLR 2015",
+    "ComplEx": "Trouillon et al.: Complex Embeddings for Simple Link Prediction. ICML 2016; with N3: "
+    "Lacroix, Usunier, Obozinski: Canonical Tensor Decomposition for Knowledge Base Completion. ICML 2018",
+    "RotatE": "Sun, Deng, Nie, Tang: RotatE: Knowledge Graph Embedding by Relational Rotation in Complex "
+    "Space. ICLR 2019",
+    "QuatE": "Zhang, Tay, Yao, Liu: Quaternion Knowledge Graph Embeddings. NeurIPS 2019",
+    "HAKE": "Zhang, Cai, Zhang, Wang: Learning Hierarchy-Aware Knowledge Graph Embeddings for Link "
+    "Prediction. AAAI 2020",
+    "NagE": "Yang, Sha, Hong: NagE: Non-Abelian Group Embedding for Knowledge Graphs. CIKM 2020",
+    "DensE": "Lu, Hu: DensE: An Enhanced Non-Abelian Group Representation for Knowledge Graph Embedding. "
+    "arXiv 2008.04548, 2020",
+    "HopfE": "Bastos et al.: HopfE: Knowledge Graph Representation Learning using Inverse Hopf Fibrations. "
+    "CIKM 2021",
+    "GrpQ8": "Yang, Liu: Knowledge Graph Representation Learning as Groupoid: Unifying TransE, RotatE, "
+    "QuatE, ComplEx. CIKM 2021; this row is our reading, the group algebra R[Q8]",
+    "BiQUE": "Guo, Kok: BiQUE: Biquaternionic Embeddings of Knowledge Graphs. EMNLP 2021",
+}
+
+
+def reference(spec: ModelSpec) -> str:
+    """Return the publication in which a row, or the row it is a form of, was proposed."""
+    return _REFERENCES[spec.name.split("-")[0]]
