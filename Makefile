@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := runs/demo
 
-.PHONY: demo test clean
+.PHONY: demo test peers clean
 
 demo: .venv/installed
 	rm -rf $(DEMO)
@@ -27,5 +27,14 @@ test: .venv/installed-test
 	$(BIN)/pip install --quiet --editable '.[test,lint]'
 	touch $@
 
+# Our rows against PyKEEN's models with the same weights, in an environment of its own.
+peers: .venv-peers/installed
+	.venv-peers/bin/pytest -q -p no:cacheprovider --rootdir peers -c /dev/null peers
+
+.venv-peers/installed: pyproject.toml
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/pip install --quiet --editable . pykeen pytest
+	touch $@
+
 clean:
-	rm -rf .venv runs .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers runs .pytest_cache .mypy_cache .ruff_cache .hypothesis
