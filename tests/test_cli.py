@@ -126,6 +126,12 @@ def test_help_has_an_example(command, tmp_path):
     assert ("Example: modulekge" in " ".join(done.stdout.split())) or command == ""
 
 
+def test_without_a_command_the_commands_are_shown(tmp_path):
+    done = call(cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Usage: modulekge" in done.stdout
+
+
 def test_dry_run_prints_a_recipe_and_writes_nothing(graph, tmp_path):
     done = call("train", graph, "--model", "quate", "--dry-run", cwd=tmp_path)
     assert 'name = "QuatE"' in done.stdout

@@ -38,12 +38,11 @@ UsageError = cast("type[Exception]", typer.BadParameter.__bases__[0])
 
 app = typer.Typer(
     help="Module embeddings of knowledge graphs: train exactly, rank honestly, answer by name.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-data_app = typer.Typer(help="Look at data sets.", no_args_is_help=True)
+data_app = typer.Typer(help="Look at data sets: 'data list', 'data info DATA'.")
 app.add_typer(data_app, name="data")
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, as 'train' makes it.")]
@@ -67,8 +66,9 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name the terminal cannot show is no failure
+    asked = sys.argv[1:]
     try:
-        sys.exit(app(prog_name="modulekge", standalone_mode=False))
+        sys.exit(app(asked or ["--help"], prog_name="modulekge", standalone_mode=False))
     except ModulekgeError as error:
         _fail(f"error: {error}", 2)
     except UsageError as error:

@@ -99,6 +99,10 @@ class Config:
             if not least <= value <= most:
                 raise ConfigError(f"{key} = {value}: expected a number from {least:g} to {most:g}")
         loss = self.loss
+        if loss.relations and self.model.reciprocal == "tied":
+            raise ConfigError(
+                'loss.relations: goes with model.reciprocal = "own"; tied relations have two ends'
+            )
         if loss.candidates != "all" and (loss.answers == "all" or loss.smoothing):
             raise ConfigError(
                 f'loss.candidates = "{loss.candidates}": goes with loss.answers = "one", loss.smoothing = 0'

@@ -146,6 +146,8 @@ def test_all_answers_of_a_question_at_once(family):
 def test_settings_that_do_not_go_together():
     with pytest.raises(ConfigError, match=r"loss\.candidates"):
         make_config([{"loss": {"candidates": "sampled", "answers": "all"}}])
+    with pytest.raises(ConfigError, match=r"loss\.relations"):
+        make_config([{"loss": {"relations": 0.5}, "model": {"reciprocal": "tied"}}])
 
 
 def test_dropout_keeps_the_mean_and_follows_its_generator():

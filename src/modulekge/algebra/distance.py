@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 from modulekge.shapes import Entities, Queries, Scores
 
 _TILE = 1 << 18  # pairs worked on at a time: a tile and its scratch stay in a core's cache
-_WORTH = 1 << 23  # pairs times blocks from which on compiling pays on a CPU
+_WORTH = 1 << 20  # pairs times blocks from which on compiling pays on a CPU
 
 
 def block_distance(q: Queries, t: Entities, weights: Float[Tensor, "b n"] | None = None) -> Scores:

@@ -99,7 +99,7 @@ def batch_loss(
         heads, relations, tails = heads[answers.rows], relations[answers.rows], answers.columns
     if loss.relations:
         guesses = model.relation_scores(heads, tails)
-        total = total + loss.relations * F.cross_entropy(guesses, relations % guesses.shape[1])
+        total = total + loss.relations * F.cross_entropy(guesses, relations)
     if config.penalty.strength:
         total = total + penalty(model, heads, relations, tails, config.penalty)
     return total
