@@ -25,5 +25,8 @@ def test_the_exact_case_of_a_label_decides():
 def test_a_misspelt_name_is_answered_with_the_nearest():
     with pytest.raises(UnknownNameError, match=r"unknown entity 'Rom'; did you mean Rome"):
         WORDS.find("Rom")
+    cities = Vocabulary("entity", ("Madrid", "Spain", "Paris"))
+    with pytest.raises(UnknownNameError, match="did you mean Paris"):
+        cities.find("pari")
     with pytest.raises(UnknownNameError, match="the graph has 4 entities, such as Paris"):
         WORDS.find("xyzzy")

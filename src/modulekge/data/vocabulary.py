@@ -52,8 +52,8 @@ class Vocabulary:
         raise UnknownNameError(f"unknown {self.kind} {text!r}; {self._advice(text)}")
 
     def _advice(self, text: str) -> str:
-        if near := nearest(text, {*self.names, *self.labels.values()}):
-            return f"did you mean {' or '.join(sorted(near))}?"
+        if near := nearest(text, [*self.names, *self.labels.values()]):
+            return f"did you mean {' or '.join(near)}?"
         some = ", ".join(self.label(i) for i in range(min(3, len(self))))
         return f"the graph has {len(self)} {_PLURAL[self.kind]}, such as {some}"
 
