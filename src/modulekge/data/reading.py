@@ -120,8 +120,8 @@ def _explain(path: Path, columns: tuple[str, ...], separator: str, finding: str)
                 return DataError(
                     f"{path}:{number}: the line is longer than {_BLOCK >> 20} MiB; is it one line?"
                 )
-    except UnicodeDecodeError as error:
-        return DataError(f"{path}:{_line_of(path, error)}: not UTF-8 text; save the file as UTF-8")
+    except UnicodeDecodeError:
+        return DataError(f"{path}:{_line_of(path)}: not UTF-8 text; save the file as UTF-8")
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         return DataError(f"{path}: {error}; the file is damaged or is not what its ending says")
     except (OSError, plain_csv.Error) as error:
@@ -146,7 +146,7 @@ def _rows(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
                     yield number, line.decode().split(separator)
 
 
-def _line_of(path: Path, error: UnicodeDecodeError) -> int:
+def _line_of(path: Path) -> int:
     """Return the line whose bytes are not UTF-8."""
     with _open(path) as file:
         for number, line in enumerate(file, start=1):

@@ -15,12 +15,11 @@ _REFERENCES = {
     "HAKE": "Zhang, Cai, Zhang, Wang: Learning Hierarchy-Aware Knowledge Graph Embeddings for Link "
     "Prediction. AAAI 2020",
     "NagE": "Yang, Sha, Hong: NagE: Non-Abelian Group Embedding for Knowledge Graphs. CIKM 2020",
-    "DensE": "Lu, Hu: DensE: An Enhanced Non-Abelian Group Representation for Knowledge Graph Embedding. "
-    "arXiv 2008.04548, 2020",
+    "DensE": "Lu et al.: DensE. arXiv, 2020, as the ModulE paper cites it",
     "HopfE": "Bastos et al.: HopfE: Knowledge Graph Representation Learning using Inverse Hopf Fibrations. "
     "CIKM 2021",
-    "GrpQ8": "Yang, Liu: Knowledge Graph Representation Learning as Groupoid: Unifying TransE, RotatE, "
-    "QuatE, ComplEx. CIKM 2021; this row is our reading, the group algebra R[Q8]",
+    "GrpQ8": "Yang et al., CIKM 2021, as the ModulE paper cites it; this row is our reading, the group "
+    "algebra R[Q8], made without its text",
     "BiQUE": "Guo, Kok: BiQUE: Biquaternionic Embeddings of Knowledge Graphs. EMNLP 2021",
 }
 

@@ -79,7 +79,7 @@ def resolve(
     """
     asked: dict[str, Any] = {} if model is None else {"model": _words(model)}
     for layer in settings:
-        asked = merge(asked, make_layer(layer))
+        asked = merge(asked, _in_full(layer))
     place = str(recipe or "settings")
     config = make_config([read_config(recipe) if recipe else {}, asked], place)
     if recipe is None and (found := find_recipe(dataset.name, spec_of(config.model).name)):
@@ -88,7 +88,7 @@ def resolve(
     return make_config([asdict(config), {"data": dataset.name, "model": {"name": spec.name, **spec.words()}}])
 
 
-def make_layer(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _in_full(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was asked for in full: a model's name asks for its row, whatever stood there before."""
     if "data" in settings:
         raise ConfigError("data is no setting here: name the graph as DATA")
