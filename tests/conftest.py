@@ -1,5 +1,10 @@
+import os
+
 import pytest
 import torch
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # kernels run here as Python; Triton reads this when imported
 
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary

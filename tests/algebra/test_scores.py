@@ -21,7 +21,8 @@ def test_all_pairs_is_pair_by_pair_is_in_chunks(score):
     whole = score.all_pairs(q, t, w)
     pairs = [[score.all_pairs(q[i : i + 1], t[j : j + 1], w)[0, 0] for j in range(9)] for i in range(5)]
     close(whole, torch.stack([torch.stack(row) for row in pairs]))
-    close(whole, score.each(q[:, None], t, w))
+    rows = torch.randint(9, (5, 4))
+    close(whole.gather(1, rows), score.each(q, t, rows, w))
     close(whole, torch.cat([score.all_pairs(q, part, w) for part in t.split(4)], 1))
     close(whole, torch.cat([score.all_pairs(part, t, w) for part in q.split(2)], 0))
 

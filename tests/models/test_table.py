@@ -69,7 +69,7 @@ SIZES = {  # parameters per entity and relation, length of a query, in units of 
     "ModulE-HH-inner": (7, 7, 4),
     "TransE": (1, 1, 1), "TransE-L2": (1, 1, 1), "ComplEx": (2, 2, 2), "NagE-SU2": (4, 3, 4),
     "DensE": (3, 4, 4), "HopfE": (3, 4, 4), "HopfE-fibre": (4, 4, 4), "GrpQ8": (8, 8, 8), "BiQUE": (8, 16, 8),
-    "RotatE-xy": (2, 1, 2), "QuatE-xy": (4, 3, 4),
+    "RotE": (2, 3, 2), "RotatE-xy": (2, 1, 2), "QuatE-xy": (4, 3, 4),
 }  # fmt: skip
 
 
@@ -168,6 +168,14 @@ def test_quate():
 def test_transe(name, p):
     model, e, _, r, _ = parts(name)
     close(model(H, R), -torch.linalg.vector_norm((e[H] + r[R])[:, None, 0] - e[:, 0], p, dim=-1))
+
+
+@pytest.mark.usefixtures("double")
+def test_rote_translates_and_turns():
+    model, e, _, g, _ = parts("RotE")
+    e, b = torch.complex(*e.unbind(1)), torch.complex(*g[:, :2].unbind(1))
+    moved = (e[H] + b[R]) * torch.complex(*g[:, 2:].unbind(1))[R]
+    close(model(H, R), -(moved[:, None] - e).abs().square().sum(-1))
 
 
 @pytest.mark.usefixtures("double")
@@ -282,6 +290,7 @@ def test_what_can_be_tied():
         "ModulE-HH", "ModulE-HH-unit", "ModulE-HH-left", "ModulE-HH-outer", "ModulE-HH-inner",
         "HopfE-fibre", "GrpQ8", "BiQUE",
     }  # fmt: skip
+    assert not row("x", "R", "C", "(R,+)", "U(1)", "distance").tieable  # what is added is then turned
     with pytest.raises(ModulekgeError, match="no adjoints"):
         Model(MODELS["ModulE-HH"], 6, 4, 4, tied=True)
 
@@ -434,7 +443,7 @@ def test_whatever_row_is_accepted_moves_entities_to_where_entities_are():
         assert queries.shape[1] == entities.shape[1] + extra == spec.query_size
         scores = model.scores(queries, entities)
         assert torch.isfinite(scores).all()
-        if f == "inner" and not ts.startswith(("(", "Aff")) and s in ("R", "C", "H"):
+        if f == "inner" and not ts.startswith(("(", "Aff", "E(")) and s in ("R", "C", "H"):
             moved = model.entity_norms(torch.tensor([0])) * model.relation_norms(torch.tensor([1]))
             close(queries.square().sum(1), moved)
     assert accepted > 200

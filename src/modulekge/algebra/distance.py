@@ -1,11 +1,12 @@
-"""The distance of sums of moduli, for every pair of a query and an entity, in bounded memory."""
+"""The distance of sums of moduli, of every pair or of chosen ones, without an intermediate per block."""
 
+import importlib
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -19,7 +20,7 @@ _WORTH = 1 << 20  # pairs times blocks from which on compiling pays on a CPU
 def block_distance(q: Queries, t: Entities, weights: Float[Tensor, "b n"] | None = None) -> Scores:
     r"""$\sum_i w_i |q_i - t_i|$ over blocks, for every pair, tile by tile: never the whole (b, e, n).
 
-    On a CPU large problems run as compiled loops, where it has a compiler.
+    On a GPU these are kernels of ours; on a CPU large problems run as compiled loops, if it has a compiler.
     """
     weights = q.new_ones(len(q), q.shape[-1]) if weights is None else weights
     distances: Tensor = _BlockDistance.apply(q, t, weights)  # type: ignore[no-untyped-call]
@@ -33,6 +34,8 @@ class _BlockDistance(torch.autograd.Function):
     def forward(ctx: Any, q: Tensor, t: Tensor, weights: Tensor) -> Tensor:
         ctx.save_for_backward(q, t, weights)
         q, t, weights = q.detach(), t.detach(), weights.detach()  # compiled loops know no gradients
+        if kernels := _kernels(q):
+            return kernels.pairs(q, t, weights)  # type: ignore[no-any-return]
         wrap, tiles = _plan(q, t)
         return torch.cat([wrap(_forward)(q, part, weights) for part in t.split(tiles)], dim=1)
 
@@ -40,6 +43,8 @@ class _BlockDistance(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         q, t, weights = (x.detach() for x in ctx.saved_tensors)
+        if kernels := _kernels(q):
+            return kernels.pairs_backward(q, t, weights, grad)  # type: ignore[no-any-return]
         wrap, tiles = _plan(q, t)
         grad_q, grad_w, parts_t = torch.zeros_like(q), torch.zeros_like(weights), []
         for part, slope in zip(t.split(tiles), grad.split(tiles, dim=1), strict=True):
@@ -48,6 +53,49 @@ class _BlockDistance(torch.autograd.Function):
             grad_w += of_w
             parts_t.append(wrap(_backward_t)(q, part, weights, slope))
         return grad_q, torch.cat(parts_t), grad_w
+
+
+def row_distance(
+    q: Queries, t: Entities, rows: Int[Tensor, "b k"], weights: Float[Tensor, "b n"] | None = None
+) -> Float[Tensor, "b k"]:
+    r"""$\sum_i w_i |q_i - t_i|$ of each query with the entities that its row names."""
+    if _kernels(q):
+        weights = q.new_ones(len(q), q.shape[-1]) if weights is None else weights
+        distances: Tensor = _RowDistance.apply(q, t, rows, weights)  # type: ignore[no-untyped-call]
+        return distances
+    named = t.index_select(0, rows.flatten()).unflatten(0, rows.shape)
+    moduli: Tensor = torch.linalg.vector_norm(q[:, None] - named, dim=-2)
+    return moduli.sum(-1) if weights is None else (weights[:, None] * moduli).sum(-1)
+
+
+class _RowDistance(torch.autograd.Function):
+    """The same by kernels, which gather the entities themselves."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, t: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
+        ctx.save_for_backward(q, t, rows, weights)
+        return _kernels(q).rows(q, t, rows, weights)  # type: ignore[no-any-return]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, Tensor]:
+        q, t, rows, weights = ctx.saved_tensors
+        grad_q, grad_t, grad_w = _kernels(q).rows_backward(q, t, rows, weights, grad)
+        return grad_q, grad_t, None, grad_w
+
+
+def _kernels(q: Tensor) -> Any:
+    """Return the kernels for blocks such as these, where there are some: float32 on a GPU with Triton."""
+    fits = q.is_cuda and q.dtype == torch.float32 and q.shape[1] <= 4
+    return _import_kernels() if fits else None
+
+
+@cache
+def _import_kernels() -> Any:
+    try:
+        return importlib.import_module("modulekge.algebra.kernels")
+    except ImportError:  # Triton comes with PyTorch on Linux only
+        return None
 
 
 def _plan(q: Tensor, t: Tensor) -> tuple[Callable[[Callable[..., Any]], Callable[..., Any]], int]:

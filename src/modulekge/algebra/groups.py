@@ -81,6 +81,18 @@ def _mixture_start(shape: tuple[int, ...], generator: Generator) -> Tensor:
     return torch.cat([torch.ones(*shape[:-2], 1, shape[-1]), torch.zeros(*shape[:-2], 1, shape[-1])], -2)
 
 
+def _motion(x: Numbers) -> Elements:
+    r"""$(b, e^u)$ with any $b$ and an imaginary $u$."""
+    b, u = x.split([x.shape[-2] // 2 + 1, x.shape[-2] // 2], dim=-2)
+    return torch.cat([b, _exponential(u)], dim=-2)
+
+
+def _motion_start(shape: tuple[int, ...], generator: Generator) -> Tensor:
+    half = shape[-2] // 2
+    b = 1e-3 * _normal((*shape[:-2], half + 1, shape[-1]), generator)
+    return torch.cat([b, _angles((*shape[:-2], half, shape[-1]), generator)], dim=-2)
+
+
 def _start_at_one(shape: tuple[int, ...], generator: Generator) -> Tensor:
     return torch.zeros(shape)
 
@@ -91,6 +103,7 @@ NORMALISED = Chart("normalised", "unit", lambda d: d if d > 1 else 0, lambda d: 
 EXPONENTIAL = Chart("exponential", "unit", lambda d: d - 1, lambda d: d - 1, _exponential, _angles)
 ANGLES = Chart("angles", "unit", lambda d: d - 1, lambda d: d - 1, _hyperspherical, _angles)
 MIXTURE = Chart("mixture", "mixed", lambda d: 2, lambda d: 2, _mixture, _mixture_start)
+MOTION = Chart("motion", "mixed", lambda d: d - 1, lambda d: d - 1, _motion, _motion_start)
 POSITIVE = Chart("positive", "mixed", lambda d: d, lambda d: d, torch.exp, _start_at_one)
 
 UNIT_CHARTS = {chart.name: chart for chart in (NORMALISED, EXPONENTIAL, ANGLES)}
@@ -211,11 +224,18 @@ def _affine(a: Algebra, g: Elements, x: Elements) -> Elements:
     return a.mul(x + g[..., : a.dim, :], g[..., a.dim :, :])
 
 
+def _undone(a: Algebra, g: Elements) -> Elements:
+    r"""$(-b u, \bar u)$, which undoes $x \mapsto (x + b) u$."""
+    b, u = g[..., : a.dim, :], g[..., a.dim :, :]
+    return torch.cat([-a.mul(b, u), a.conj(u)], dim=-2)
+
+
 left = Law("left", lambda a, g, x: a.mul(g, x), _conj)
 right = Law("right", lambda a, g, x: a.mul(x, g), _conj)
 both = Law("both", _turn, _conj)
 shift = Law("shift", lambda a, g, x: x + g, lambda a, g: -g)
 affine = Law("affine", _affine, None, lambda g: g.chunk(2, dim=-2)[1])
+moving = Law("moving", _affine, _undone, lambda g: g.chunk(2, dim=-2)[1])
 mixed = Law("mixed", _mix, _mix_back, lambda g: g[..., :1, :])
 stretched = Law("stretched", _stretch, lambda a, g: 1 / g)
 
@@ -267,6 +287,11 @@ def affinity(a: Algebra) -> Action:
     return Action(f"Aff(1,{a.name})", Group(f"{a.name} x {a.name}", a, (2 * a.dim,), FREE), affine)
 
 
+def motion(a: Algebra) -> Action:
+    r"""$\mathrm{E}(1, A)$: addition of any element, then multiplication by a unit element."""
+    return Action(f"E(1,{a.name})", Group(f"{a.name} x U_{a.name}(1)", a, (2 * a.dim,), MOTION), moving)
+
+
 def _sided(name: str, a: Algebra, law: Law) -> str:
     """Where the side matters and is not the usual one (the right), the name says it."""
     return name if a.commutative or law is right else f"{name} {law.name}"
@@ -284,7 +309,7 @@ _TURNS = tuple(rotation(a, law) for a in (C, H) for law in (left, right))
 SCALINGS = {
     action.name: action
     for action in (
-        FIXED_SCALE, MIXED, STRETCH, *_TURNS,
+        FIXED_SCALE, MIXED, STRETCH, *_TURNS, motion(C), motion(H),
         *(make(a) for make in (translation, affinity) for a in _EVERY),
         *(scaling(a, law) for a in _EVERY for law in (left, right)),
     )

@@ -4,13 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from modulekge.algebra.algebra import Algebra
-from modulekge.algebra.distance import block_distance
+from modulekge.algebra.distance import block_distance, row_distance
 from modulekge.algebra.norms import N
 from modulekge.shapes import Elements, Entities, Queries, Scores
+
+Rows = Int[Tensor, "b k"]  # of the table of entities
 
 
 def product(a: Algebra, s: Elements, v: Elements) -> Elements:
@@ -41,12 +43,12 @@ def lift(a: Algebra, s: Elements, v: Elements) -> Elements:
 
 @dataclass(frozen=True)
 class Score:
-    """How scalar and vector are joined, and how a query meets entities: all of them, or each its own."""
+    """How scalar and vector are joined, and how a query meets entities: all, or those its row names."""
 
     name: str
     join: Callable[[Algebra, Elements, Elements], Elements]
     all_pairs: Callable[[Queries, Entities, Float[Tensor, " weights"]], Scores]
-    each: Callable[[Elements, Elements, Float[Tensor, " weights"]], Tensor]  # broadcasts over rows
+    each: Callable[[Queries, Entities, Rows, Float[Tensor, " weights"]], Float[Tensor, "b k"]]
     weights: tuple[float, ...] = ()  # learned; where they start
 
 
@@ -63,6 +65,12 @@ def distance(q: Queries, t: Entities, weights: Float[Tensor, " 0"]) -> Scores:
 def euclidean(q: Queries, t: Entities, weights: Float[Tensor, " 0"]) -> Scores:
     r"""$-\lVert q - t \rVert_2$ over all components of all blocks."""
     return -torch.cdist(q.flatten(1), t.flatten(1))
+
+
+def squared(q: Queries, t: Entities, weights: Float[Tensor, " 0"]) -> Scores:
+    r"""$-\lVert q - t \rVert_2^2 = 2 \langle q, t \rangle - \lVert q \rVert^2 - \lVert t \rVert^2$."""
+    q, t = q.flatten(1), t.flatten(1)
+    return 2 * q @ t.T - q.square().sum(1, keepdim=True) - t.square().sum(1)
 
 
 def weighted(q: Queries, t: Entities, weights: Float[Tensor, " 0"]) -> Scores:
@@ -86,28 +94,43 @@ def _root(squares: Tensor) -> Tensor:
     return squares.clamp(min=torch.finfo(squares.dtype).tiny).sqrt()
 
 
-def _moduli(x: Elements) -> Tensor:
-    moduli: Tensor = torch.linalg.vector_norm(x, dim=-2)
-    return moduli
+def _named(t: Entities, rows: Rows) -> Float[Tensor, "b k _d n"]:
+    named: Tensor = t.index_select(0, rows.flatten()).unflatten(0, rows.shape)
+    return named
 
 
-def _each_split(q: Tensor, t: Tensor, weights: Tensor) -> Tensor:
-    modulus = _root((q[..., 0, :] - q[..., 1, :] * t[..., 0, :]).square().sum(-1))
-    phase = _moduli(q[..., 2:, :] - t[..., 1:, :]).sum(-1)
-    return -weights[0] * modulus - weights[1] / 2 * phase
+def _each_inner(q: Queries, t: Entities, rows: Rows, weights: Tensor) -> Tensor:
+    return torch.bmm(_named(t, rows).flatten(2), q.flatten(1).unsqueeze(2)).squeeze(2)
 
 
-INNER = Score("inner", product, inner, lambda q, t, w: (q * t).sum((-2, -1)))
-DISTANCE = Score("distance", product, distance, lambda q, t, w: -_moduli(q - t).sum(-1))
-EUCLIDEAN = Score(
-    "euclidean", product, euclidean, lambda q, t, w: -torch.linalg.vector_norm(q - t, dim=(-2, -1))
-)
-WEIGHTED = Score(
-    "weighted",
-    weighed,
-    weighted,
-    lambda q, t, w: -(q[..., -1, :] * _moduli(q[..., :-1, :] - t)).mean(-1),
-)
-LIFTED = Score("lifted", lift, distance, DISTANCE.each)
+def _each_distance(q: Queries, t: Entities, rows: Rows, weights: Tensor) -> Tensor:
+    return -row_distance(q, t, rows)
+
+
+def _each_euclidean(q: Queries, t: Entities, rows: Rows, weights: Tensor) -> Tensor:
+    length: Tensor = torch.linalg.vector_norm(q[:, None] - _named(t, rows), dim=(-2, -1))
+    return -length
+
+
+def _each_squared(q: Queries, t: Entities, rows: Rows, weights: Tensor) -> Tensor:
+    return -(q[:, None] - _named(t, rows)).square().sum((-2, -1))
+
+
+def _each_weighted(q: Queries, t: Entities, rows: Rows, weights: Tensor) -> Tensor:
+    return -row_distance(q[:, :-1], t, rows, q[:, -1]) / q.shape[-1]
+
+
+def _each_split(q: Queries, t: Entities, rows: Rows, weights: Tensor) -> Tensor:
+    m = _named(t[:, :1], rows)[..., 0, :]
+    modulus = _root((q[:, None, 0] - q[:, None, 1] * m).square().sum(-1))
+    return -weights[0] * modulus - weights[1] / 2 * row_distance(q[:, 2:], t[:, 1:], rows)
+
+
+INNER = Score("inner", product, inner, _each_inner)
+DISTANCE = Score("distance", product, distance, _each_distance)
+EUCLIDEAN = Score("euclidean", product, euclidean, _each_euclidean)
+SQUARED = Score("squared", product, squared, _each_squared)
+WEIGHTED = Score("weighted", weighed, weighted, _each_weighted)
+LIFTED = Score("lifted", lift, distance, _each_distance)
 SPLIT = Score("split", pair, split, _each_split, weights=(1.0, 1.0))
-SCORES = {score.name: score for score in (INNER, DISTANCE, EUCLIDEAN, WEIGHTED, LIFTED, SPLIT)}
+SCORES = {score.name: score for score in (INNER, DISTANCE, EUCLIDEAN, SQUARED, WEIGHTED, LIFTED, SPLIT)}

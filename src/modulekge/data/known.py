@@ -1,9 +1,10 @@
 """Known answers: for each question (head, relation), every tail that makes a known triple."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from modulekge.shapes import Ids, Triples
@@ -46,6 +47,21 @@ class KnownAnswers:
     def counts(self, heads: Ids, relations: Ids) -> Int[Tensor, " b"]:
         """Return how many known answers each question has."""
         return self._places(heads, relations)[1] if len(self.keys) else torch.zeros_like(heads)
+
+    def among(self, heads: Ids, relations: Ids, tails: Int[Tensor, "b k"]) -> Bool[Tensor, "b k"]:
+        """Say which of the tails are known answers to the question of their row."""
+        if len(self.keys) == 0:
+            return torch.zeros_like(tails, dtype=torch.bool)
+        place, counts = self._places(heads, relations)
+        wanted = (place << 32)[:, None] | tails
+        found = torch.searchsorted(self._codes, wanted).clamp(max=len(self._codes) - 1)
+        return (self._codes[found] == wanted) & (counts > 0)[:, None]
+
+    @cached_property
+    def _codes(self) -> Int[Tensor, " answers"]:
+        """Each answer as one number, ascending: where its question stands, then its tail."""
+        places = torch.arange(len(self.keys), device=self.keys.device)
+        return (torch.repeat_interleave(places, self.starts.diff()) << 32) | self.tails
 
     def _places(self, heads: Ids, relations: Ids) -> tuple[Int[Tensor, " b"], Int[Tensor, " b"]]:
         """Return where each question stands, and its number of answers: 0 where it stands nowhere."""

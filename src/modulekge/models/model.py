@@ -91,8 +91,12 @@ class Model(nn.Module):
 
     def scores_each(self, queries: Queries, rows: Int[Tensor, "b k"]) -> Float[Tensor, "b k"]:
         """Every query against the entities of its own row."""
-        entities = self.entities(rows.flatten()).unflatten(0, rows.shape)
-        scores = self.spec.score.each(queries[:, None], entities, self.score_weights)
+        if rows.numel() < len(self.entity_scalar):  # make no more of them than are asked for
+            entities, places = self.entities(rows.flatten()), torch.arange(rows.numel(), device=rows.device)
+            places = places.view_as(rows)
+        else:
+            entities, places = self.entities(), rows
+        scores = self.spec.score.each(queries, entities, places, self.score_weights)
         return scores if len(self.entity_bias) == 0 else scores + self.entity_bias[rows]
 
     def relation_scores(self, heads: Ids, tails: Ids) -> Float[Tensor, "b r"]:

@@ -20,6 +20,8 @@ _REFERENCES = {
     "CIKM 2021",
     "GrpQ8": "Yang et al., CIKM 2021, as the ModulE paper cites it; this row is our reading, the group "
     "algebra R[Q8], made without its text",
+    "RotE": "Chami, Wolf, Juan, Sala, Ravi, Re: Low-Dimensional Hyperbolic Knowledge Graph Embeddings. "
+    "ACL 2020",
     "BiQUE": "Guo, Kok: BiQUE: Biquaternionic Embeddings of Knowledge Graphs. EMNLP 2021",
 }
 

@@ -23,6 +23,7 @@ from modulekge.algebra.groups import (
     both,
     left,
     mixed,
+    moving,
     right,
     shift,
     stretched,
@@ -68,7 +69,7 @@ class ModelSpec:
                 f"{self.scaling.name} moves scalars out of {s.name}; choose a group over {s.name}",
             ),
             (
-                scales not in (shift, affine) or ts.algebra is s.algebra,
+                scales not in (shift, affine, moving) or ts.algebra is s.algebra,
                 f"{self.scaling.name} adds to scalars {s.name} what is none; choose a group over {s.name}",
             ),
             (
@@ -111,9 +112,11 @@ class ModelSpec:
             return False
         if max(ts.algebra.dim, tv.algebra.dim) > H.dim:
             return False  # conjugation there is not the adjoint
+        if self.scaling.law in (shift, moving):
+            return self.score.name != "inner" and self.vector.trivial
         if self.score.name == "inner":
-            return self.scaling.law is not shift and (self.scalar.size == 1 or self.vector.trivial)
-        return ts.chart.kind != "free" or self.scaling.law is shift
+            return self.scalar.size == 1 or self.vector.trivial
+        return ts.chart.kind != "free"
 
     @property
     def algebra(self) -> Algebra:

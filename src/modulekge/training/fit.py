@@ -5,10 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isfinite
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-from torch.nn import functional as F
 from torch.optim import Optimizer
 
 from modulekge.config import Config
@@ -18,11 +14,9 @@ from modulekge.errors import TrainingError
 from modulekge.evaluation.evaluate import rank
 from modulekge.evaluation.metrics import metrics
 from modulekge.models.model import Model
-from modulekge.shapes import Ids
-from modulekge.training.losses import LOSSES, average
-from modulekge.training.optimize import begin_epoch, matmul_precision
-from modulekge.training.penalty import penalty
-from modulekge.training.questions import Questions, candidate_scores, dropout
+from modulekge.training.optimize import begin_epoch
+from modulekge.training.questions import Questions
+from modulekge.training.step import Step
 
 _GLANCE = 0.2  # seconds between two glances at an epoch under way
 
@@ -54,24 +48,19 @@ def fit(
     """Train from ``first_epoch`` to the last one, in place."""
     train, device = config.train, model.entity_scalar.device
     questions = Questions.of(dataset, config.loss, device)
-    count = len(questions.triples)
+    step, count = Step(model, questions, optimizer, config), len(questions.triples)
     for epoch in range(first_epoch, train.epochs + 1):
         started = glanced = time.perf_counter()
         begin_epoch(optimizer, train, epoch)
-        generator = torch.Generator(device).manual_seed((train.seed << 32) + epoch)
-        total, done = torch.zeros((), device=device), 0
-        for rows in batches(count, train.batch, train.seed, epoch):
-            with matmul_precision(train.matmul, device):
-                loss = batch_loss(model, questions, rows.to(device), config, generator)
-                optimizer.zero_grad()
-                loss.backward()
-            optimizer.step()
-            total += loss.detach() * len(rows)
+        step.begin(epoch)
+        done = 0
+        for rows in batches(count, train.batch, train.seed, epoch, device):
+            step(rows)
             done += len(rows)
             if time.perf_counter() - glanced > _GLANCE:
                 glanced = time.perf_counter()
                 yield Glance(epoch, done, count)
-        mean = float(total) / count
+        mean = step.mean(count)
         seconds = time.perf_counter() - started
         if not isfinite(mean):
             raise TrainingError(
@@ -80,29 +69,8 @@ def fit(
             )
         due = epoch % train.every == 0 or epoch == train.epochs
         valid = validate(model, dataset) if due else None
-        rate = optimizer.param_groups[0]["lr"]
+        rate = float(optimizer.param_groups[0]["lr"])
         yield EpochRecord(epoch, mean, rate, seconds, len(dataset.train) / seconds, valid)
-
-
-def batch_loss(
-    model: Model, questions: Questions, rows: Ids, config: Config, generator: torch.Generator
-) -> Float[Tensor, ""]:
-    r"""$\mathcal L + \Phi$ of some of the questions."""
-    batch, loss = questions.triples[rows], config.loss
-    heads, relations, tails = batch.unbind(1)
-    weights = None if questions.weights is None else questions.weights[rows]
-    queries = dropout(model.queries(heads, relations), config.train.dropout, generator)
-    scores, answers = candidate_scores(model, queries, batch, questions.known, loss, generator)
-    scores = scores.float() if scores.dtype == torch.bfloat16 else scores
-    total = average(LOSSES[loss.kind](scores, answers, loss), weights)
-    if loss.answers == "all":
-        heads, relations, tails = heads[answers.rows], relations[answers.rows], answers.columns
-    if loss.relations:
-        guesses = model.relation_scores(heads, tails)
-        total = total + loss.relations * F.cross_entropy(guesses, relations)
-    if config.penalty.strength:
-        total = total + penalty(model, heads, relations, tails, config.penalty)
-    return total
 
 
 def validate(model: Model, dataset: Dataset) -> dict[str, float] | None:

@@ -61,7 +61,7 @@ def adversarial(scores: Scores, answers: Answers, config: LossConfig) -> Float[T
     """
     f = config.margin + scores
     right = answers.total(F.logsigmoid(f)) / answers.count(f)
-    wrong = f.index_put((answers.rows, answers.columns), f.new_tensor(-torch.inf))
+    wrong = f.index_put((answers.rows, answers.columns), f.new_full((), -torch.inf))
     chance = (config.temperature * wrong.detach()).softmax(1)
     return -(right + (chance * F.logsigmoid(-wrong)).sum(1)) / 2
 

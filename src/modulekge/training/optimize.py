@@ -4,19 +4,39 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
 import torch
-from torch import Tensor, nn
-from torch.optim import Adagrad, Adam, Optimizer
+from torch import Tensor, nn, optim
+from torch.optim import Optimizer
 
 from modulekge.config import TrainConfig
 from modulekge.errors import ConfigError
 
-_OPTIMIZERS: dict[str, type[Optimizer]] = {"adagrad": Adagrad, "adam": Adam}
-
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> Optimizer:
-    """Return the optimiser of a model's tables; those without numbers are left out."""
+    """Return the optimiser of a model's tables; those without numbers are left out.
+
+    On a GPU its rate and its count of steps lie there too, so that a recorded step reads them.
+    """
     tables = [table for table in model.parameters() if table.numel()]
-    return _OPTIMIZERS[config.optimizer](tables, lr=config.lr)  # type: ignore[call-arg]
+    if not tables[0].is_cuda:
+        kind = optim.Adagrad if config.optimizer == "adagrad" else optim.Adam
+        return kind(tables, lr=config.lr, fused=True)
+    rate = torch.tensor(config.lr, device=tables[0].device)
+    if config.optimizer == "adagrad":
+        return _GpuAdagrad(tables, lr=rate)
+    return optim.Adam(tables, lr=rate, capturable=True, fused=True)
+
+
+class _GpuAdagrad(optim.Adagrad):
+    r"""$G \mathrel{+}= g^2$, $x \mathrel{-}= \eta\, g / (\sqrt G + \epsilon)$, as compiled loops."""
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            for table in group["params"]:
+                if table.grad is not None:
+                    total = self.state[table]["sum"]
+                    total.addcmul_(table.grad, table.grad)
+                    table.sub_(group["lr"] * table.grad / (total.sqrt() + group["eps"]))
 
 
 def begin_epoch(optimizer: Optimizer, config: TrainConfig, epoch: int) -> None:
@@ -25,10 +45,13 @@ def begin_epoch(optimizer: Optimizer, config: TrainConfig, epoch: int) -> None:
     The rate depends on the epoch alone, so that a run can be continued.
     """
     dropped = 0 < config.drop_after < epoch
+    rate = config.lr * config.decay ** (epoch - 1) * (0.1 if dropped else 1)
     for group in optimizer.param_groups:
-        group["lr"] = config.lr * config.decay ** (epoch - 1) * (0.1 if dropped else 1)
+        group["lr"] = group["lr"].fill_(rate) if isinstance(group["lr"], Tensor) else rate
     if dropped and epoch == config.drop_after + 1:
-        optimizer.state.clear()
+        for memory in optimizer.state.values():
+            for quantity in memory.values():
+                quantity.zero_()
 
 
 def state_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
@@ -48,7 +71,7 @@ def load_state(model: nn.Module, optimizer: Optimizer, tensors: dict[str, Tensor
         table = tables.get(owner)
         if table is None or (quantity != "step" and value.shape != table.shape):
             return False
-        optimizer.state[table][quantity] = value if quantity == "step" else value.to(table.device)
+        optimizer.state[table][quantity] = value.to(table.device)
     return True
 
 

@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Int
-from torch import Generator, Tensor
+from torch import Generator
+from torch.nn import functional as F
 
 from modulekge.config import LossConfig
 from modulekge.data.dataset import Dataset
 from modulekge.data.known import KnownAnswers
 from modulekge.models.model import Model
-from modulekge.shapes import Ids, Queries, Scores, Triples
+from modulekge.shapes import Queries, Scores, Triples
 from modulekge.training.losses import Answers, Weights
 
 
@@ -68,16 +68,15 @@ def candidate_scores(
         if config.answers == "all":
             return scores, Answers(*known.of_questions(heads, relations))
         return scores, Answers(everyone, tails)
-    n_entities = len(model.entity_scalar)
     size = (config.negatives,) if config.candidates == "shared" else (len(batch), config.negatives)
-    drawn = torch.randint(n_entities, size, generator=generator, device=batch.device)
+    drawn = torch.randint(len(model.entity_scalar), size, generator=generator, device=batch.device)
+    truth = known.among(heads, relations, drawn.expand(len(batch), -1))
     if config.candidates == "shared":
         scores = model.scores(queries, model.entities(drawn), drawn)
+        scores = torch.cat([model.scores_each(queries, tails[:, None]), scores], dim=1)
     else:
-        scores = model.scores_each(queries, drawn)
-    truth = _known_among(drawn.expand(len(batch), -1), known, heads, relations, n_entities)
-    own = model.scores_each(queries, tails[:, None])
-    scores = torch.cat([own, scores.masked_fill(truth, -torch.inf)], dim=1)
+        scores = model.scores_each(queries, torch.cat([tails[:, None], drawn], dim=1))
+    scores = scores.masked_fill(F.pad(truth, (1, 0)), -torch.inf)
     return scores, Answers(everyone, torch.zeros_like(everyone))
 
 
@@ -87,12 +86,3 @@ def dropout(queries: Queries, share: float, generator: Generator) -> Queries:
         return queries
     keep = torch.rand(queries.shape, generator=generator, device=queries.device) >= share
     return queries * keep / (1 - share)
-
-
-def _known_among(
-    drawn: Int[Tensor, "b k"], known: KnownAnswers, heads: Ids, relations: Ids, n_entities: int
-) -> Tensor:
-    """Mark the drawn entities that are known answers to their question."""
-    rows, tails = known.of_questions(heads, relations)
-    mine = torch.arange(len(heads), device=heads.device)[:, None] * n_entities + drawn
-    return torch.isin(mine, rows * n_entities + tails)
