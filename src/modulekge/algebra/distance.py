@@ -1,8 +1,6 @@
 """The distance of sums of moduli, of every pair or of chosen ones, without an intermediate per block."""
 
-import importlib
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import torch
@@ -10,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from modulekge.machine import can_compile, compiled, kernels
 from modulekge.shapes import Entities, Queries, Scores
 
 # Pairs times blocks worked on at a time: in a core's cache, in compiled loops, on a GPU
@@ -34,8 +33,8 @@ class _BlockDistance(torch.autograd.Function):
     def forward(ctx: Any, q: Tensor, t: Tensor, weights: Tensor) -> Tensor:
         ctx.save_for_backward(q, t, weights)
         q, t, weights = q.detach(), t.detach(), weights.detach()  # compiled loops know no gradients
-        if kernels := _kernels(q):
-            return kernels.pairs(q, t, weights)  # type: ignore[no-any-return]
+        if gpu := _kernels(q):
+            return gpu.pairs(q, t, weights)  # type: ignore[no-any-return]
         wrap, tiles = _plan(q, t)
         return torch.cat([wrap(_forward)(q, part, weights) for part in t.split(tiles)], dim=1)
 
@@ -43,8 +42,8 @@ class _BlockDistance(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         q, t, weights = (x.detach() for x in ctx.saved_tensors)
-        if kernels := _kernels(q):
-            return kernels.pairs_backward(q, t, weights, grad)  # type: ignore[no-any-return]
+        if gpu := _kernels(q):
+            return gpu.pairs_backward(q, t, weights, grad)  # type: ignore[no-any-return]
         wrap, tiles = _plan(q, t)
         grad_q, grad_w, parts_t = torch.zeros_like(q), torch.zeros_like(weights), []
         for part, slope in zip(t.split(tiles), grad.split(tiles, dim=1), strict=True):
@@ -85,17 +84,7 @@ class _RowDistance(torch.autograd.Function):
 
 
 def _kernels(q: Tensor) -> Any:
-    """Return the kernels for blocks such as these, where there are some: float32 on a GPU with Triton."""
-    fits = q.is_cuda and q.dtype == torch.float32 and q.shape[1] <= 4
-    return _import_kernels() if fits else None
-
-
-@cache
-def _import_kernels() -> Any:
-    try:
-        return importlib.import_module("modulekge.algebra.kernels")
-    except ImportError:  # Triton comes with PyTorch on Linux only
-        return None
+    return kernels("modulekge.algebra.kernels", q) if q.shape[1] <= 4 else None
 
 
 def _plan(q: Tensor, t: Tensor) -> tuple[Callable[[Callable[..., Any]], Callable[..., Any]], int]:
@@ -103,28 +92,17 @@ def _plan(q: Tensor, t: Tensor) -> tuple[Callable[[Callable[..., Any]], Callable
     work = len(q) * q.shape[-1]
     if q.is_cuda:
         return _plain, max(1, _CUDA_TILE // max(1, work))
-    if work * len(t) >= _WORTH and _can_compile():
+    if work * len(t) >= _WORTH and can_compile("cpu"):
         return _compiled, max(1, _COMPILED_TILE // max(1, work))
     return _plain, max(1, _TILE // max(1, work))
 
 
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    return compiled(function, dynamic=True)
+
+
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
-
-
-@cache
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return torch.compile(function, dynamic=True)
-
-
-@cache
-def _can_compile() -> bool:
-    """Whether this machine has what torch.compile needs; tried once on a small sum."""
-    try:
-        torch.compile(lambda x: x + 1)(torch.ones(2))
-    except Exception:  # whatever is missing, plain tiles do without it
-        return False
-    return True
 
 
 def _squares(q: Tensor, t: Tensor) -> tuple[list[Tensor], Tensor]:

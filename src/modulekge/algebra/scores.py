@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from modulekge.algebra.algebra import Algebra
 from modulekge.algebra.distance import block_distance, row_distance
@@ -54,7 +56,26 @@ class Score:
 
 def inner(q: Queries, t: Entities, weights: Float[Tensor, " 0"]) -> Scores:
     r"""$\langle q, t \rangle$, which the paper calls cosine."""
-    return q.flatten(1) @ t.flatten(1).T
+    scores: Tensor = _Products.apply(q.flatten(1), t.flatten(1))  # type: ignore[no-untyped-call]
+    return scores
+
+
+class _Products(torch.autograd.Function):
+    """$q t^T$ with rows that start at even addresses, as fast kernels want; slopes by $t$ lie like $t$."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, t: Tensor) -> Tensor:
+        ctx.save_for_backward(q, t)
+        if not q.is_cuda or torch.is_autocast_enabled("cuda"):
+            return q @ t.T
+        scores = q.new_empty(len(q), -(-len(t) // 8) * 8)[:, : len(t)]
+        return torch.mm(q, t.T, out=scores)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        q, t = ctx.saved_tensors
+        return (grad @ t.to(grad.dtype)).to(q.dtype), (grad.T @ q.to(grad.dtype)).to(t.dtype)
 
 
 def distance(q: Queries, t: Entities, weights: Float[Tensor, " 0"]) -> Scores:

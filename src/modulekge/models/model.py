@@ -60,6 +60,13 @@ class Model(nn.Module):
             table.copy_(numbers * scales.get(group.chart.kind, 1.0))
         return self
 
+    def part(self, count: int) -> "Model":
+        """Return a model of so many entities, yet unnamed, with the relations of this one."""
+        relations = len(self.relation_scaling) * (2 if self.tied else 1)
+        part = Model(self.spec, count, relations, self.k, self.tied).to(self.entity_scalar)
+        part.relation_scaling, part.relation_rotation = self.relation_scaling, self.relation_rotation
+        return part
+
     def entities(self, rows: Ids | None = None) -> Entities:
         r"""$s_e \odot v_e$ of every entity, or of some."""
         if rows is None:

@@ -9,6 +9,7 @@ from torch.optim import Optimizer
 
 from modulekge.config import TrainConfig
 from modulekge.errors import ConfigError
+from modulekge.machine import kernels
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> Optimizer:
@@ -27,16 +28,18 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> Optimizer:
 
 
 class _GpuAdagrad(optim.Adagrad):
-    r"""$G \mathrel{+}= g^2$, $x \mathrel{-}= \eta\, g / (\sqrt G + \epsilon)$, as compiled loops."""
+    r"""$G \mathrel{+}= g^2$, $x \mathrel{-}= \eta\, g / (\sqrt G + \epsilon)$ in one pass over a table."""
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         for group in self.param_groups:
-            for table in group["params"]:
-                if table.grad is not None:
-                    total = self.state[table]["sum"]
+            for table in (table for table in group["params"] if table.grad is not None):
+                total, rate, eps = self.state[table]["sum"], group["lr"], group["eps"]
+                if gpu := kernels("modulekge.training.kernels", table):
+                    gpu.adagrad_(table, table.grad.contiguous(), total, rate, eps)
+                else:
                     total.addcmul_(table.grad, table.grad)
-                    table.sub_(group["lr"] * table.grad / (total.sqrt() + group["eps"]))
+                    table.sub_(rate * table.grad / (total.sqrt() + eps))
 
 
 def begin_epoch(optimizer: Optimizer, config: TrainConfig, epoch: int) -> None:

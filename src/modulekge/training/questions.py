@@ -52,6 +52,14 @@ def question_weights(
     return (share * counts.double().pow(-config.frequency)).float()
 
 
+def answers_of(batch: Triples, known: KnownAnswers, config: LossConfig) -> Answers:
+    """Return the answers of each question among all entities: its tail, or all that train knows."""
+    heads, relations, tails = batch.unbind(1)
+    if config.answers == "all":
+        return Answers(*known.of_questions(heads, relations))
+    return Answers(torch.arange(len(batch), device=batch.device), tails)
+
+
 def candidate_scores(
     model: Model,
     queries: Queries,
@@ -62,12 +70,8 @@ def candidate_scores(
 ) -> tuple[Scores, Answers]:
     """Score a batch against its candidates and say where the answers stand among them."""
     heads, relations, tails = batch.unbind(1)
-    everyone = torch.arange(len(batch), device=batch.device)
     if config.candidates == "all":
-        scores = model.scores(queries, model.entities())
-        if config.answers == "all":
-            return scores, Answers(*known.of_questions(heads, relations))
-        return scores, Answers(everyone, tails)
+        return model.scores(queries, model.entities()), answers_of(batch, known, config)
     size = (config.negatives,) if config.candidates == "shared" else (len(batch), config.negatives)
     drawn = torch.randint(len(model.entity_scalar), size, generator=generator, device=batch.device)
     truth = known.among(heads, relations, drawn.expand(len(batch), -1))
@@ -77,7 +81,7 @@ def candidate_scores(
     else:
         scores = model.scores_each(queries, torch.cat([tails[:, None], drawn], dim=1))
     scores = scores.masked_fill(F.pad(truth, (1, 0)), -torch.inf)
-    return scores, Answers(everyone, torch.zeros_like(everyone))
+    return scores, Answers(torch.arange(len(batch), device=batch.device), torch.zeros_like(tails))
 
 
 def dropout(queries: Queries, share: float, generator: Generator) -> Queries:
