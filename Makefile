@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := runs/demo
 
-.PHONY: demo test peers clean
+.PHONY: demo test peers gpu-check clean
 
 demo: .venv/installed
 	rm -rf $(DEMO)
@@ -26,6 +26,10 @@ test: .venv/installed-test
 .venv/installed-test: .venv/installed
 	$(BIN)/pip install --quiet --editable '.[test,lint]'
 	touch $@
+
+# Every row on a GPU against the CPU; needs PyTorch with CUDA and nothing else.
+gpu-check:
+	PYTHONPATH=src $(PYTHON) scripts/gpu_check.py
 
 # Our rows against PyKEEN's models with the same weights, in an environment of its own.
 peers: .venv-peers/installed

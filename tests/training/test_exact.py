@@ -12,6 +12,7 @@ from modulekge.training.losses import LOSSES, average
 from modulekge.training.optimize import make_optimizer
 from modulekge.training.questions import Questions, answers_of
 from modulekge.training.step import Step
+from modulekge.training.tables import PlainTables
 
 close = torch.testing.assert_close
 KINDS = pytest.mark.parametrize("kind", ["softmax", "logistic"])
@@ -44,7 +45,7 @@ def entity_tables(model):
 def ours(model, batch, answers, weights, config):
     model.zero_grad()
     queries = model.queries(*batch[:, :2].unbind(1)).detach()
-    value, slopes = exact(model, queries, answers, weights, config)
+    value, slopes = exact(model, queries, answers, weights, config, PlainTables(model))
     return [value, slopes, *(table.grad for table in entity_tables(model) if table.numel())]
 
 

@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 import torch
 
+from modulekge.config import make_config
+from modulekge.models.model import Model
+from modulekge.models.spec import row
+from modulekge.models.table import MODELS
 from modulekge.training import exact
+from modulekge.training.optimize import GpuAdagrad, make_optimizer
+from modulekge.training.questions import Questions
+from modulekge.training.step import Step
+from modulekge.training.tables import FusedTables, PlainTables
 
 pytest.importorskip("triton")
 close = torch.testing.assert_close
@@ -44,3 +52,42 @@ def test_adagrad(kernels):
     kernels.adagrad_(table, grad, total, torch.tensor(0.3, device=DEVICE), 1e-10)
     close(table, reference)
     close(total, memory)
+
+
+ROWS = [
+    *(MODELS[name] for name in ("TransE", "DistMult", "ComplEx", "RotatE", "NagE", "ModulE-RC", "ModulE-HH")),
+    MODELS["ModulE-RC-vector"],
+    row("ModulE-CH", "C", "H", "GL(1,C)", "U_H(1)", "inner"),
+]
+
+
+@pytest.mark.parametrize("spec", ROWS, ids=lambda s: s.name)
+def test_fused_tables_step_as_plain_ones(kernels, family, spec):
+    """Build, bring back, update: with an entity asked for twice, and one whose vector is 0."""
+    config = make_config([{"train": {"batch": 6}, "penalty": {"strength": 0.1}}])
+    questions = Questions.of(family, config.loss, torch.device(DEVICE))
+    results = []
+    for fused in (True, False):
+        model = Model(spec, 8, family.n_questions, 5)
+        model.draw(torch.Generator().manual_seed(0), 1.0, 1.0).to(DEVICE)
+        model.entity_vector.data[3] = 0
+        rate = torch.tensor(0.1, device=DEVICE)
+        tables = [table for table in model.parameters() if table.numel()]
+        optimizer = GpuAdagrad(tables, lr=rate) if fused else make_optimizer(model, config.train)
+        step = Step(model, questions, optimizer, config)
+        assert FusedTables.fit(spec, GpuAdagrad(tables, lr=rate))
+        step._tables = FusedTables(model, optimizer, kernels) if fused else PlainTables(model)
+        step.begin(1)
+        for _ in range(2):
+            step(torch.tensor([0, 1, 2, 3, 12, 13], device=DEVICE))
+        results.append([torch.tensor(step.mean(12)), *(table.detach() for table in tables)])
+    for ours, theirs in zip(*results, strict=True):
+        close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_rows_that_fused_tables_leave_to_plain_ones():
+    optimizer = GpuAdagrad([torch.ones(1)], lr=0.1)
+    fit = {spec.name for spec in MODELS.values() if FusedTables.fit(spec, optimizer)}
+    assert {"HAKE", "DensE", "HopfE", "HopfE-fibre", "GrpQ8", "BiQUE"} == {
+        spec.name for spec in MODELS.values() if spec.name not in fit
+    }

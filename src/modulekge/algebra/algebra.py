@@ -1,7 +1,7 @@
 """Finite-dimensional real algebras, each given by its structure constants."""
 
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from jaxtyping import Int
@@ -16,11 +16,20 @@ class Algebra:
 
     name: str
     constants: Int[Tensor, "d d d"]
+    _terms: tuple[tuple[tuple[int, int, int], ...], ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Unroll the sum: per component $k$ of a product, the $(i, j, c_{ijk})$ that are not zero."""
+        found = [tuple(c.nonzero().tolist()) for c in self.constants.unbind(-1)]
+        terms = tuple(
+            tuple((i, j, int(self.constants[i, j, k])) for i, j in pairs) for k, pairs in enumerate(found)
+        )
+        object.__setattr__(self, "_terms", terms)
 
     @property
     def dim(self) -> int:
         """$d$, the number of components of an element."""
-        return self.constants.shape[0]
+        return len(self._terms)
 
     @cached_property
     def commutative(self) -> bool:
@@ -45,11 +54,14 @@ class Algebra:
             return x * y  # R is central in every algebra
         xs, ys = x.unbind(-2), y.unbind(-2)
         components = []
-        for (i, j, c), *rest in _terms(self, len(xs), len(ys)):
-            total = xs[i] * ys[j] if c == 1 else c * xs[i] * ys[j]
-            for i_, j_, c_ in rest:
-                total = torch.addcmul(total, xs[i_], ys[j_], value=c_)
-            components.append(total)
+        for terms in self._terms:
+            pairs = [(xs[i], ys[j], c) for i, j, c in terms if i < len(xs) and j < len(ys)]
+            if pairs:
+                (x, y, c), *rest = pairs
+                total = x * y if c == 1 else c * x * y
+                for x, y, c in rest:
+                    total = torch.addcmul(total, x, y, value=c)
+                components.append(total)
         return torch.stack(components, dim=-2)
 
     def conj(self, x: Elements) -> Elements:
@@ -58,17 +70,6 @@ class Algebra:
 
     def __repr__(self) -> str:
         return self.name
-
-
-@lru_cache
-def _terms(a: Algebra, dx: int, dy: int) -> tuple[tuple[tuple[int, int, int], ...], ...]:
-    """Per component $k$ of a product, the $(i, j, c_{ijk})$ that are not zero: the unrolled sum."""
-    part = a.constants[:dx, :dy]
-    rows = [
-        tuple((int(i), int(j), int(part[i, j, k])) for i, j in part[..., k].nonzero().tolist())
-        for k in range(a.dim)
-    ]
-    return tuple(row for row in rows if row)
 
 
 def double(a: Algebra, name: str) -> Algebra:

@@ -121,7 +121,8 @@ class ModelSpec:
     @property
     def algebra(self) -> Algebra:
         """The algebra in which scalar and vector are multiplied: the larger of the two."""
-        return max(self.scalar.algebra, self.vector.algebra, key=lambda a: a.dim)
+        s, v = self.scalar.algebra, self.vector.algebra
+        return s if s.dim > v.dim else v
 
     @property
     def entity_groups(self) -> tuple[Group, Group]:

@@ -1,19 +1,17 @@
 """The exact loss: every entity against every question, without an intermediate for all of them."""
 
-from collections.abc import Callable
-
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from modulekge.config import LossConfig
 from modulekge.machine import kernels
 from modulekge.models.model import Model
-from modulekge.shapes import Elements, Numbers, Queries, Scores
+from modulekge.shapes import Queries, Scores
 from modulekge.training.losses import Answers, Weights
+from modulekge.training.tables import Tables
 
-Build = Callable[[Numbers, Numbers], Elements]
 _MOST_SCORES = {"cpu": 1 << 26, "cuda": 1 << 28}  # held at a time
 
 
@@ -23,13 +21,13 @@ def exact(
     answers: Answers,
     weights: Weights | None,
     config: LossConfig,
-    build: Build | None = None,
+    tables: Tables,
 ) -> tuple[Float[Tensor, ""], Queries]:
     r"""$\sum_b w_b (\rho(f_b) - \sum_e y_{be} f_{be}) / \sum_b w_b$, and its slopes by the queries.
 
     $\rho$ is the logarithm of the sum of exponentials (softmax) or the sum of softplus (logistic), and
     $y = (1 - \epsilon) [e = t] + \epsilon / |E|$; of several answers softmax takes the mean. The slopes
-    by the model's tables of entities become their ``grad``.
+    by the entities go to the tables, those by biases and weights of the score become their ``grad``.
 
     Entities are built, scored and given their slopes span by span. Where there is more than one span,
     softmax scores them twice: for the sums, then for the slopes.
@@ -44,12 +42,12 @@ def exact(
     sums = None
     if softmax and len(spans) > 1:
         with torch.no_grad():
-            parts = (_Span(model, queries, span, build).scores.logsumexp(1) for span in spans)
+            parts = (_Span(model, queries, span, tables).scores.logsumexp(1) for span in spans)
             sums = torch.stack(list(parts)).logsumexp(0)
     total, slopes = queries.new_zeros(b), torch.zeros_like(queries)
     for span in spans:
-        part = _Span(model, queries, span, build)
-        scores = part.scores.detach().to(queries.dtype)  # which soon become their own slopes
+        part = _Span(model, queries, span, tables)
+        scores = part.scores
         cells = _Cells(scores, answers, span)
         total -= cells.total(amounts)
         if smooth:
@@ -60,7 +58,7 @@ def exact(
             total += F.softplus(scores).sum(1)
             scores.sigmoid_().sub_(smooth).mul_(share[:, None])
         cells.subtract_(amounts * share[answers.rows])
-        slopes += part.pull(scores)
+        slopes += part.pull()
     if sums is not None:
         total += sums
     return (share * total).sum(), slopes
@@ -71,42 +69,34 @@ def _spans(count: int, size: int) -> list[slice]:
 
 
 class _Span:
-    """The entities of a span, scored for every query, with the way back to the tables."""
+    """The entities of a span, scored for every query; the scores are then made their own slopes."""
 
-    def __init__(self, model: Model, queries: Queries, span: slice, build: Build | None) -> None:
-        def leaf(table: Tensor, rows: slice = span) -> Tensor:
-            return table[rows].detach().requires_grad_()
+    def __init__(self, model: Model, queries: Queries, span: slice, tables: Tables) -> None:
+        self._model, self._tables, self._span = model, tables, span
+        entities = tables.build(span)
+        self._inputs = [x.detach().requires_grad_() for x in (queries, entities, model.score_weights)]
+        self._made = model.spec.score.all_pairs(*self._inputs)
+        self._whole = self._made.detach().to(queries.dtype)
+        self.scores: Scores = self._whole[:, : span.stop - span.start]
+        if len(model.entity_bias):
+            self.scores += model.entity_bias.detach()[span]
 
-        self._model, self._rows = model, span
-        self._queries = queries.detach().requires_grad_()
-        self._tables = (model.entity_scalar, model.entity_vector, model.entity_bias)
-        self._leaves = [leaf(table) for table in self._tables]
-        self._weights = leaf(model.score_weights, slice(None))
-        scalar, vector, bias = self._leaves
-        entities = (build or model.spec.entity)(scalar, vector)
-        scores = model.spec.score.all_pairs(self._queries, entities, self._weights)
-        self.scores: Scores = scores + bias if len(bias) else scores
-
-    def pull(self, slopes: Scores) -> Queries:
-        """Give the tables what these slopes of the scores make of them; return the slopes by queries."""
-        inputs = (self._queries, self._weights, *self._leaves)
-        of_queries, of_weights, *of_leaves = torch.autograd.grad(
-            self.scores, inputs, slopes.to(self.scores.dtype), allow_unused=True
+    def pull(self) -> Queries:
+        """Give the tables what the scores, now slopes, make of them; return the slopes by the queries."""
+        model, bias = self._model, self._model.entity_bias
+        if self.scores.shape[1] < self._whole.shape[1]:
+            self._whole[:, self.scores.shape[1] :] = 0
+        of_queries, of_entities, of_weights = torch.autograd.grad(
+            self._made, self._inputs, self._whole.to(self._made.dtype), allow_unused=True
         )
-        for table, grad in zip(self._tables, of_leaves, strict=True):
-            if grad is not None and table.numel():
-                self._give(table, grad)
-        if of_weights is not None and of_weights.numel():
-            before = self._model.score_weights.grad
-            self._model.score_weights.grad = of_weights if before is None else before + of_weights
+        self._tables.pull(self._span, of_entities)
+        if len(bias):
+            bias.grad = torch.zeros_like(bias) if bias.grad is None else bias.grad
+            bias.grad[self._span] = self.scores.sum(0)
+        if of_weights is not None:
+            before = model.score_weights.grad
+            model.score_weights.grad = of_weights if before is None else before + of_weights
         return of_queries
-
-    def _give(self, table: nn.Parameter, grad: Tensor) -> None:
-        if len(grad) == len(table):
-            table.grad = grad
-        else:
-            table.grad = torch.empty_like(table) if table.grad is None else table.grad
-            table.grad[self._rows] = grad
 
 
 class _Cells:

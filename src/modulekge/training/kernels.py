@@ -1,11 +1,16 @@
-"""One pass over the scores and one over a table, in Triton."""
+r"""The large passes of a step in Triton: over the scores, and over the tables of entities.
+
+Elements of $\mathbb R \subset \mathbb C \subset \mathbb H$ are written out as quaternions ``x0 .. x3``, the
+first ``D`` components in memory and the others 0; with ``D = 0``, a chart without numbers, they are $1$.
+"""
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-_BLOCK = 4096
+_BLOCK = 8192
+_ROWS = 8  # entities to a program
 
 
 def softmax_(scores: Tensor, sums: Tensor | None, share: Tensor, smooth: float) -> Tensor:
@@ -22,6 +27,42 @@ def adagrad_(table: Tensor, grad: Tensor, total: Tensor, rate: Tensor, eps: floa
     r"""$G \mathrel{+}= g^2$, $x \mathrel{-}= \eta\, g / (\sqrt G + \epsilon)$, of contiguous tensors."""
     count = table.numel()
     _adagrad[(triton.cdiv(count, _BLOCK),)](table, grad, total, rate, count, eps, _BLOCK, num_warps=8)
+
+
+def build(scalar: Tensor, vector: Tensor, out: Tensor) -> None:
+    r"""$s_e \odot v_e / |v_e|$ of every entity; rows of ``out`` after the last entity become 0."""
+    k = out.shape[2]
+    grid, block = _tiles(len(out), k)
+    _build[grid](
+        scalar, vector, out, len(scalar), len(out), k,
+        scalar.shape[1], vector.shape[1], out.shape[1], _ROWS, block,
+    )  # fmt: skip
+
+
+def update(
+    tables: tuple[Tensor, Tensor],
+    sums: list[Tensor],
+    extra: list[Tensor],
+    slopes: Tensor,
+    slots: Tensor,
+    rate: Tensor,
+    eps: float,
+) -> None:
+    r"""Bring the slopes by $s_e \odot v_e / |v_e|$ back to $s_e$ and $v_e$ and take a step of Adagrad.
+
+    ``extra`` slopes by $s_e$ and $v_e$ stand in the row ``slots[e]``, where that is not negative.
+    """
+    (scalar, vector), k = tables, slopes.shape[2]
+    grid, block = _tiles(len(scalar), k)
+    _update[grid](
+        scalar, vector, *sums, *extra, slopes, slots, rate, len(scalar), k, eps,
+        scalar.shape[1], vector.shape[1], slopes.shape[1], _ROWS, block, num_warps=8,
+    )  # fmt: skip
+
+
+def _tiles(rows: int, k: int) -> tuple[tuple[int, int], int]:
+    block = min(128, triton.next_power_of_2(k))
+    return (triton.cdiv(rows, _ROWS), triton.cdiv(k, block)), block
 
 
 @triton.jit
@@ -59,3 +100,110 @@ def _adagrad(table, grad, total, rate, count, eps, BLOCK: tl.constexpr):
     x = tl.load(table + place, inside, 0.0)
     tl.store(total + place, square, inside)
     tl.store(table + place, x - tl.load(rate) * g / (tl.sqrt(square) + eps), inside)
+
+
+@triton.jit
+def _load(x, step, mask, D: tl.constexpr):
+    x0 = tl.load(x, mask, 0.0) if D > 0 else tl.where(mask, 1.0, 0.0)
+    x1 = tl.load(x + step, mask, 0.0) if D > 1 else tl.zeros_like(x0)
+    x2 = tl.load(x + 2 * step, mask, 0.0) if D > 2 else tl.zeros_like(x0)
+    x3 = tl.load(x + 3 * step, mask, 0.0) if D > 3 else tl.zeros_like(x0)
+    return x0, x1, x2, x3
+
+
+@triton.jit
+def _store(x, step, mask, x0, x1, x2, x3, D: tl.constexpr):
+    if D > 0:
+        tl.store(x, x0, mask)
+    if D > 1:
+        tl.store(x + step, x1, mask)
+    if D > 2:
+        tl.store(x + 2 * step, x2, mask)
+    if D > 3:
+        tl.store(x + 3 * step, x3, mask)
+
+
+@triton.jit
+def _product(x0, x1, x2, x3, y0, y1, y2, y3):
+    return (
+        x0 * y0 - x1 * y1 - x2 * y2 - x3 * y3,
+        x0 * y1 + x1 * y0 + x2 * y3 - x3 * y2,
+        x0 * y2 - x1 * y3 + x2 * y0 + x3 * y1,
+        x0 * y3 + x1 * y2 - x2 * y1 + x3 * y0,
+    )
+
+
+@triton.jit
+def _normalised(v0, v1, v2, v3):
+    """As in the chart of this name; returned with 1 / |v|, which is 1 where v counts as 1 + v."""
+    norm = v0 * v0 + v1 * v1 + v2 * v2 + v3 * v3
+    zero = norm < 4.1e-26
+    inverse = tl.rsqrt(tl.where(zero, 1.0, norm))
+    return v0 * inverse + tl.where(zero, 1.0, 0.0), v1 * inverse, v2 * inverse, v3 * inverse, inverse, zero
+
+
+@triton.jit
+def _build(
+    s, v, out, count, rows, k,
+    S: tl.constexpr, V: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    es = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
+    ks = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    inside = (es < count) & (ks < k)
+    s0, s1, s2, s3 = _load(s + es * S * k + ks, k, inside, S)
+    v0, v1, v2, v3 = _load(v + es * V * k + ks, k, inside, V)
+    if V > 0:
+        v0, v1, v2, v3, _, _ = _normalised(v0, v1, v2, v3)
+    x0, x1, x2, x3 = _product(s0, s1, s2, s3, v0, v1, v2, v3)
+    x0, x1 = tl.where(inside, x0, 0.0), tl.where(inside, x1, 0.0)
+    x2, x3 = tl.where(inside, x2, 0.0), tl.where(inside, x3, 0.0)
+    _store(out + es * D * k + ks, k, (es < rows) & (ks < k), x0, x1, x2, x3, D)
+
+
+@triton.jit
+def _step(x, g, total, place, mask, rate, eps):
+    square = tl.load(total + place, mask, 0.0) + g * g
+    tl.store(total + place, square, mask)
+    tl.store(x + place, tl.load(x + place, mask, 0.0) - rate * g / (tl.sqrt(square) + eps), mask)
+
+
+@triton.jit
+def _steps(x, g0, g1, g2, g3, total, extra, slot, es, ks, k, mask, rate, eps, D: tl.constexpr):
+    more = mask & (slot >= 0)
+    e0, e1, e2, e3 = _load(extra + slot * D * k + ks, k, more, D)
+    place = es * D * k + ks
+    if D > 0:
+        _step(x, g0 + e0, total, place, mask, rate, eps)
+    if D > 1:
+        _step(x, g1 + e1, total, place + k, mask, rate, eps)
+    if D > 2:
+        _step(x, g2 + e2, total, place + 2 * k, mask, rate, eps)
+    if D > 3:
+        _step(x, g3 + e3, total, place + 3 * k, mask, rate, eps)
+
+
+@triton.jit
+def _update(
+    s, v, s_total, v_total, s_extra, v_extra, slopes, slots, rate, count, k, eps,
+    S: tl.constexpr, V: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    es = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
+    ks = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    inside = (es < count) & (ks < k)
+    s0, s1, s2, s3 = _load(s + es * S * k + ks, k, inside, S)
+    v0, v1, v2, v3 = _load(v + es * V * k + ks, k, inside, V)
+    g0, g1, g2, g3 = _load(slopes + es * D * k + ks, k, inside, D)
+    slot = tl.load(slots + es, es < count, -1).to(tl.int64)
+    eta = tl.load(rate)
+    u0, u1, u2, u3 = v0, v1, v2, v3
+    if V > 0:
+        u0, u1, u2, u3, inverse, zero = _normalised(v0, v1, v2, v3)
+    if S > 0:
+        p0, p1, p2, p3 = _product(g0, g1, g2, g3, u0, -u1, -u2, -u3)  # g times the conjugate of v
+        _steps(s, p0, p1, p2, p3, s_total, s_extra, slot, es, ks, k, inside, eta, eps, S)
+    if V > 0:
+        p0, p1, p2, p3 = _product(s0, -s1, -s2, -s3, g0, g1, g2, g3)
+        along = tl.where(zero, 0.0, u0 * p0 + u1 * p1 + u2 * p2 + u3 * p3)
+        p0, p1 = (p0 - along * u0) * inverse, (p1 - along * u1) * inverse
+        p2, p3 = (p2 - along * u2) * inverse, (p3 - along * u3) * inverse
+        _steps(v, p0, p1, p2, p3, v_total, v_extra, slot, es, ks, k, inside, eta, eps, V)

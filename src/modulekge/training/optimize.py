@@ -23,15 +23,20 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> Optimizer:
         return kind(tables, lr=config.lr, fused=True)
     rate = torch.tensor(config.lr, device=tables[0].device)
     if config.optimizer == "adagrad":
-        return _GpuAdagrad(tables, lr=rate)
+        return GpuAdagrad(tables, lr=rate)
     return optim.Adam(tables, lr=rate, capturable=True, fused=True)
 
 
-class _GpuAdagrad(optim.Adagrad):
+class GpuAdagrad(optim.Adagrad):
     r"""$G \mathrel{+}= g^2$, $x \mathrel{-}= \eta\, g / (\sqrt G + \epsilon)$ in one pass over a table."""
+
+    def memory(self, table: Tensor) -> Tensor:
+        """$G$ of a table; of one without numbers, nothing."""
+        return self.state[table]["sum"] if table.numel() else table
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Update the tables that have slopes."""
         for group in self.param_groups:
             for table in (table for table in group["params"] if table.grad is not None):
                 total, rate, eps = self.state[table]["sum"], group["lr"], group["eps"]

@@ -1,8 +1,6 @@
 """A step of training: the loss of a batch, its slopes, an update."""
 
-from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -14,14 +12,16 @@ from modulekge.config import Config
 from modulekge.machine import can_compile, compiled
 from modulekge.models.model import Model
 from modulekge.shapes import Ids, Queries
-from modulekge.training.exact import Build, exact
+from modulekge.training.exact import exact
 from modulekge.training.losses import LOSSES, average
 from modulekge.training.optimize import matmul_precision
 from modulekge.training.penalty import penalty
 from modulekge.training.questions import Questions, answers_of, candidate_scores, dropout
+from modulekge.training.tables import tables_of
 
 _EAGER = 3  # full batches before a step is recorded; they load and tune what it is made of
-_WORTH_COMPILING = 2_000  # steps
+# Numbers in the tables of entities times steps, from which on compiling pays
+_WORTH_COMPILING = {"cpu": 4e9, "cuda": 2e10}
 
 
 class Step:
@@ -42,7 +42,11 @@ class Step:
         alike = config.loss.answers == "one"
         self._to_go = _EAGER if self._stream and alike else -1
         steps = config.train.epochs * len(questions.triples) // config.train.batch
-        self._compile = bool(self._stream) and alike and steps >= _WORTH_COMPILING and can_compile("cuda")
+        numbers = model.entity_scalar.numel() + model.entity_vector.numel()
+        worth = steps * numbers >= _WORTH_COMPILING[device.type]
+        self._compile = alike and worth and can_compile(device.type)
+        build = compiled(model.spec.entity) if self._compile else None
+        self._tables = tables_of(model, optimizer, build)
 
     def begin(self, epoch: int) -> None:
         """Draw from here on what belongs to this epoch."""
@@ -103,8 +107,8 @@ class Step:
     def _exact_loss(self, batch: Tensor, weights: Tensor | None) -> Float[Tensor, ""]:
         """Return the loss of a batch against all entities.
 
-        What is asked is worked out on a small model of the batch's entities, so that the slopes of a few
-        rows are added to those of the whole tables, and no second whole table is made for them.
+        What is asked is worked out on a model of the batch's few entities, so that their slopes are added
+        to those of the whole tables, and no second whole table is made for them.
         """
         heads, relations, _ = batch.unbind(1)
         model, config = self._model, self._config
@@ -112,26 +116,18 @@ class Step:
         everyone = torch.arange(len(batch), device=self._device)
         ids = torch.cat([heads, answers.columns])
         usual = len(ids) == len(self._asked.entity_scalar)
-        small = self._asked if usual else model.part(len(ids))
-        pairs = [(model.entity_scalar, small.entity_scalar), (model.entity_vector, small.entity_vector)]
-        for whole, rows in pairs:
-            rows.grad = None
-            torch.index_select(whole.detach(), 0, ids, out=rows.detach())
+        few = self._asked if usual else model.part(len(ids))
+        self._tables.gather(ids, few)
         places = torch.arange(len(batch), len(ids), device=self._device)
-        queries, rest = self._fast(asked, usual)(
-            small, everyone, relations, answers.rows, relations[answers.rows], places, config, self._generator
+        ask = compiled(asked, dynamic=False) if self._compile and usual else asked
+        queries, rest = ask(
+            few, everyone, relations, answers.rows, relations[answers.rows], places, config, self._generator
         )
-        build: Build = self._fast(model.spec.entity, usual)
-        value, slopes = exact(model, queries, answers, weights, config.loss, build)
-        torch.autograd.backward([queries, rest], [slopes, torch.ones_like(rest)])
-        for whole, rows in pairs:
-            if rows.grad is not None and whole.grad is not None:
-                whole.grad.index_add_(0, ids, rows.grad)
+        value, slopes = exact(model, queries, answers, weights, config.loss, self._tables)
+        ((queries * slopes).sum() + rest).backward()
+        self._tables.add(ids, few)
         total: Tensor = value + rest.detach()
         return total
-
-    def _fast(self, function: Callable[..., Any], usual: bool) -> Callable[..., Any]:
-        return compiled(function) if self._compile and usual else function
 
 
 def asked(
@@ -146,7 +142,7 @@ def asked(
 ) -> tuple[Queries, Float[Tensor, ""]]:
     r"""Return the queries of a batch, and $\Phi$ with the loss of relations of its triples."""
     queries = dropout(model.queries(heads, relations), config.train.dropout, generator)
-    rest = 0 * queries.sum()
+    rest = queries.new_zeros(())
     if config.penalty.strength:
         rest = penalty(model, answered_heads, answered_relations, tails, config.penalty)
     if config.loss.relations:

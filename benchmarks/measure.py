@@ -1,0 +1,82 @@
+"""What the benchmarks share: a model in training, and how to time steps and ranks."""
+
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from modulekge.config import Config
+from modulekge.data.known import KnownAnswers
+from modulekge.models.model import Model
+from modulekge.training.optimize import begin_epoch, make_optimizer
+from modulekge.training.questions import Questions
+from modulekge.training.step import Step
+
+warnings.filterwarnings("ignore", "Attempting to run cuBLAS")
+
+
+@dataclass
+class Timing:
+    """Seconds before the first step is at full speed, then of a step; the most bytes held meanwhile."""
+
+    setup: float
+    step: float
+    peak: int
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait for a GPU; a CPU has nothing under way."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def time_steps(model: Model, questions: Questions, config: Config, steps: int, rounds: int = 3) -> Timing:
+    """Time so many steps: the median of a few rounds."""
+    device = model.entity_scalar.device
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    started = time.perf_counter()
+    optimizer = make_optimizer(model, config.train)
+    step = Step(model, questions, optimizer, config)
+    begin_epoch(optimizer, config.train, 1)
+    batch, count = config.train.batch, len(questions.triples)
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(0)).to(device)
+    batches = [rows for rows in order.split(batch) if len(rows) == batch]
+    step.begin(1)
+    for i in range(5 if device.type == "cuda" else 2):
+        step(batches[i % len(batches)])
+    step.mean(1)
+    ready, seconds = time.perf_counter() - started, []
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        for i in range(steps):
+            step(batches[i % len(batches)])
+        step.mean(1)
+        seconds.append((time.perf_counter() - begin) / steps)
+    peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else 0
+    return Timing(ready, statistics.median(seconds), peak)
+
+
+def best_of(function: Callable[[], object], device: torch.device, repeats: int = 5) -> float:
+    """The shortest of a few runs, in seconds; a first one warms up."""
+    function()
+    seconds = []
+    for _ in range(repeats):
+        synchronize(device)
+        begin = time.perf_counter()
+        function()
+        synchronize(device)
+        seconds.append(time.perf_counter() - begin)
+    return min(seconds)
+
+
+def random_questions(entities: int, relations: int, count: int, device: torch.device) -> Questions:
+    """Questions about nothing, on the device where they are asked."""
+    sizes = torch.tensor([entities, relations, entities], device=device)
+    triples: Tensor = (torch.rand(count, 3, device=device, dtype=torch.float64) * sizes).long()
+    return Questions(triples, None, KnownAnswers.of(triples[:1].cpu(), relations).to(device))

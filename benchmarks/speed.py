@@ -1,0 +1,161 @@
+"""Time of a step, an epoch and a ranking, and peak memory, for every row of Table 1 beside its floor.
+
+    python benchmarks/speed.py                                  every row on UMLS, on what this machine has
+    python benchmarks/speed.py --data WN18RR --batch 500 --reals 512 --matmul tf32
+    python benchmarks/speed.py --data FB15k-237 --batch 300 --reals 512 --rows ModulE-RC --peer
+
+--reals is the length of an entity vector as it is scored; k follows from it for each row. --peer also
+times PyKEEN's ComplEx (LCWA, inverse relations) with the same data, batch and length, where PyKEEN is
+installed. The floor is the three products of matrices alone, measured here, plus each byte that must
+move, at the rate at which this machine copies; distances, which are no product of matrices, have none.
+The last line is JSON.
+"""
+
+import argparse
+import json
+import time
+from typing import Any
+
+import torch
+from measure import best_of, synchronize, time_steps
+
+from modulekge.config import Config
+from modulekge.data.dataset import Dataset
+from modulekge.data.registry import open_dataset
+from modulekge.evaluation.evaluate import rank
+from modulekge.models.spec import ModelSpec
+from modulekge.models.table import MODELS, TABLE_1
+from modulekge.run.folder import new_model
+from modulekge.run.train import resolve
+from modulekge.training.optimize import matmul_precision
+from modulekge.training.questions import Questions
+
+
+def measure_row(spec: ModelSpec, dataset: Dataset, args: argparse.Namespace) -> dict[str, Any]:
+    """Step, epoch, ranking, memory and floor of one row."""
+    device = torch.device(args.device)
+    train = {"batch": args.batch, "matmul": args.matmul, "device": args.device, "epochs": 100}
+    k = max(1, args.reals // (spec.query_size - (1 if spec.score.name in ("split", "weighted") else 0)))
+    config = resolve(dataset, spec.name, [{"train": train, "model": {"k": k}}])
+    plain = {"kind": "softmax", "candidates": "all", "answers": "one", "smoothing": 0.0, "relations": 0.0}
+    fixed = {"optimizer": "adagrad", "dropout": 0.0}
+    own = {"reciprocal": "own", "bias": False}
+    config = resolve(dataset, spec.name, [{"train": train | fixed, "loss": plain, "model": {"k": k} | own}])
+    model = new_model(config, dataset)
+    model.draw(torch.Generator().manual_seed(0), config.model.scalar_scale, 1.0).to(device)
+    questions = Questions.of(dataset, config.loss, device)
+    timing = time_steps(model, questions, config, args.steps)
+    asked = dataset.questions("test")
+    with matmul_precision(args.matmul, device):
+        ranking = best_of(lambda: rank(model, asked, dataset.known), device, 2)
+    return {
+        "row": spec.name,
+        "k": k,
+        "step_ms": timing.step * 1e3,
+        "floor_ms": floor(spec, dataset, config, device) * 1e3 if spec.score.name == "inner" else None,
+        "epoch_s": timing.step * len(questions.triples) / args.batch,
+        "setup_s": timing.setup,
+        "ranking_s": ranking,
+        "ranked_per_s": len(asked) / ranking,
+        "peak_MiB": timing.peak / 2**20,
+    }
+
+
+def floor(spec: ModelSpec, dataset: Dataset, config: Config, device: torch.device) -> float:
+    """Three products, and each byte once: tables and their memory, entities and slopes, scores."""
+    b, e, reals = config.train.batch, -(-len(dataset.entities) // 64) * 64, spec.query_size * config.model.k
+    q, t, s = (torch.randn(*shape, device=device) for shape in ((b, reals), (e, reals), (b, e)))
+    with matmul_precision(config.train.matmul, device):
+        products = best_of(lambda: (q @ t.T, s @ t, s.T @ q), device)
+    source = torch.empty(1 << 26, device=device)
+    target = torch.empty_like(source)
+    rate = 2 * source.numel() * 4 / best_of(lambda: target.copy_(source), device)
+    numbers = sum(group.width for group in spec.entity_groups) * config.model.k * e
+    moved = 4 * (4 * numbers + numbers + 4 * e * reals + 5 * b * e)  # update, build, entities, scores
+    products_move = 4 * (3 * b * e + 3 * e * reals)  # what the products above moved already
+    return products + max(0, moved - products_move) / rate
+
+
+def measure_peer(dataset: Dataset, args: argparse.Namespace) -> dict[str, Any]:
+    """PyKEEN's ComplEx at the same data, batch and length."""
+    from pykeen.evaluation import RankBasedEvaluator
+    from pykeen.losses import CrossEntropyLoss
+    from pykeen.models import ComplEx
+    from pykeen.training import LCWATrainingLoop
+    from pykeen.triples import CoreTriplesFactory
+
+    def factory(triples: torch.Tensor) -> Any:
+        return CoreTriplesFactory(
+            triples, len(dataset.entities), len(dataset.relations), create_inverse_triples=True
+        )
+
+    device = torch.device(args.device)
+    some = dataset.train[torch.randperm(len(dataset.train), generator=torch.Generator().manual_seed(0))]
+    triples = factory(some[: args.batch * args.steps])
+    model = ComplEx(
+        triples_factory=triples, embedding_dim=args.reals // 2, loss=CrossEntropyLoss(), random_seed=0
+    ).to(device)
+    optimizer = torch.optim.Adagrad(model.parameters(), lr=0.1)
+    loop = LCWATrainingLoop(model=model, triples_factory=triples, optimizer=optimizer)
+    seconds = []
+    for epochs in (1, 3):  # what is spent once cancels out
+        begin = time.perf_counter()
+        options = {"num_epochs": epochs, "batch_size": args.batch, "use_tqdm": False, "use_tqdm_batch": False}
+        loop.train(triples_factory=triples, **options)
+        synchronize(device)
+        seconds.append(time.perf_counter() - begin)
+    distinct = len(torch.unique(triples.mapped_triples[:, :2], dim=0))
+    distinct += len(torch.unique(triples.mapped_triples[:, 1:], dim=0))
+    test = dataset.test[:1000]
+    begin = time.perf_counter()
+    RankBasedEvaluator().evaluate(
+        model, test, batch_size=256, use_tqdm=False, additional_filter_triples=[dataset.train, dataset.valid]
+    )
+    ranking = time.perf_counter() - begin
+    steps = -(-distinct // args.batch)
+    return {
+        "row": "PyKEEN ComplEx",
+        "k": args.reals // 2,
+        "step_ms": (seconds[1] - seconds[0]) / 2 / steps * 1e3,
+        "ranked_per_s": 2 * len(test) / ranking,
+    }
+
+
+def show(row: dict[str, Any]) -> None:
+    """Print a row of the table."""
+    wanted = ("step_ms", "floor_ms", "epoch_s", "ranking_s", "ranked_per_s", "peak_MiB")
+    cells = (f"{row[name]:12.3f}" if row.get(name) is not None else " " * 11 + "-" for name in wanted)
+    print(f"{row['row']:16} {row['k']:5}", *cells, flush=True)
+
+
+def main() -> None:
+    """Measure the rows asked for, and the peer."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", default="UMLS")
+    parser.add_argument("--rows", nargs="*", default=[spec.name for spec in TABLE_1])
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--batch", type=int, default=500)
+    parser.add_argument("--reals", type=int, default=512)
+    parser.add_argument("--matmul", default="float32", choices=["float32", "tf32", "bfloat16"])
+    parser.add_argument("--steps", type=int, default=0, help="0: 200 on a GPU, 5 on a CPU")
+    parser.add_argument("--peer", action="store_true")
+    args = parser.parse_args()
+    args.steps = args.steps or (200 if args.device.startswith("cuda") else 5)
+    dataset = open_dataset(args.data)
+    print(f"{args.data}, batch {args.batch}, {args.reals} reals, {args.device}, {args.matmul}")
+    print(f"{'row':16} {'k':>5}" + "".join(f"{name:>13}" for name in
+          ("step ms", "floor ms", "epoch s", "ranking s", "ranked/s", "peak MiB")))  # fmt: skip
+    rows = []
+    if args.peer:
+        rows.append(measure_peer(dataset, args))
+        show(rows[-1])
+    for name in args.rows:
+        rows.append(measure_row(MODELS[name], dataset, args))
+        show(rows[-1])
+    print(json.dumps({**vars(args), "torch": torch.__version__, "measured": rows}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""Prove that a GPU computes what the CPU computes, for every row: losses, slopes, ranks.
+
+    python scripts/gpu_check.py        (or: make gpu-check)
+
+Needs PyTorch with CUDA and this library, nothing else. Prints a line per check and row and, as its last
+line, how many passed; exits with 1 if any did not.
+"""
+
+import sys
+
+import torch
+from torch import Tensor
+
+from modulekge.config import Config, make_config
+from modulekge.data.dataset import Dataset
+from modulekge.data.vocabulary import Vocabulary
+from modulekge.evaluation.evaluate import rank
+from modulekge.models.model import Model
+from modulekge.models.spec import ModelSpec
+from modulekge.models.table import MODELS
+from modulekge.training import step as steps
+from modulekge.training.optimize import begin_epoch, make_optimizer
+from modulekge.training.questions import Questions
+from modulekge.training.step import Step
+
+ENTITIES, RELATIONS, K, BATCH = 301, 5, 10, 64
+LOSSES = (
+    {"kind": "softmax", "smoothing": 0.1, "degree": 0.5},
+    {"kind": "logistic"},
+    {"kind": "softmax", "answers": "all"},
+)
+
+
+def graph() -> Dataset:
+    """A random graph with a few triples to rank."""
+    draw = torch.Generator().manual_seed(0)
+    sizes = torch.tensor([ENTITIES, RELATIONS, ENTITIES])
+    triples = (torch.rand(600, 3, generator=draw) * sizes).long().unique(dim=0)
+    triples = triples[torch.randperm(len(triples), generator=draw)]
+    names = [tuple(map(str, range(n))) for n in (ENTITIES, RELATIONS)]
+    vocabularies = Vocabulary("entity", names[0]), Vocabulary("relation", names[1])
+    return Dataset("random", *vocabularies, triples[100:], triples[:50], triples[50:100])
+
+
+def fresh(spec: ModelSpec, dataset: Dataset, device: str) -> Model:
+    """The same random weights on any device."""
+    model = Model(spec, ENTITIES, dataset.n_questions, K)
+    return model.draw(torch.Generator().manual_seed(1), 0.3, 1.0).to(device)
+
+
+def trained(
+    spec: ModelSpec, dataset: Dataset, config: Config, device: str
+) -> tuple[list[float], list[Tensor]]:
+    """Losses of consecutive steps, and the slopes of the first."""
+    model = fresh(spec, dataset, device)
+    optimizer = make_optimizer(model, config.train)
+    questions = Questions.of(dataset, config.loss, torch.device(device))
+    step = Step(model, questions, optimizer, config)
+    begin_epoch(optimizer, config.train, 1)
+    losses, slopes = [], []
+    for rows in torch.arange(7 * BATCH).split(BATCH):
+        step.begin(1)
+        step(rows.to(device))
+        losses.append(step.mean(BATCH))
+        slopes = slopes or [t.grad.cpu().clone() for t in model.parameters() if t.grad is not None]
+    return losses, slopes
+
+
+def apart(ours: Tensor, theirs: Tensor) -> float:
+    """The largest difference, as a share of the largest value."""
+    if ours.numel() == 0:
+        return 0.0
+    return float((ours - theirs).abs().max() / theirs.abs().max().clamp(min=1e-6))
+
+
+def check_training(spec: ModelSpec, dataset: Dataset, loss: dict[str, object]) -> tuple[float, float]:
+    """Steps with the exact loss: eager, recorded and replayed."""
+    settings = {"loss": loss, "penalty": {"strength": 0.01}, "train": {"batch": BATCH, "lr": 0.001}}
+    config = make_config([settings])
+    here, there = (trained(spec, dataset, config, device) for device in ("cpu", "cuda"))
+    losses = apart(torch.tensor(there[0]), torch.tensor(here[0]))
+    return losses, max(apart(a, b) for a, b in zip(there[1], here[1], strict=True))
+
+
+def check_chosen(spec: ModelSpec, dataset: Dataset) -> tuple[float, float]:
+    """Scores of drawn candidates and their slopes."""
+    rows = torch.randint(ENTITIES, (BATCH, 40), generator=torch.Generator().manual_seed(2))
+    results = []
+    for device in ("cpu", "cuda"):
+        model = fresh(spec, dataset, device)
+        heads, relations, _ = dataset.questions("train")[:BATCH].to(device).unbind(1)
+        scores = model.scores_each(model.queries(heads, relations), rows.to(device))
+        scores.square().mean().backward()
+        slopes = [t.grad.cpu() for t in model.parameters() if t.grad is not None]
+        results.append((scores.detach().cpu(), slopes))
+    (here, mine), (there, theirs) = results
+    return apart(there, here), max(apart(a, b) for a, b in zip(theirs, mine, strict=True))
+
+
+def check_ranks(spec: ModelSpec, dataset: Dataset) -> float:
+    """The share of questions whose rank differs by more than rounding can explain."""
+    questions = dataset.questions("test")
+    ranks = [
+        rank(fresh(spec, dataset, device), questions, dataset.known).rank("bottom")
+        for device in ("cpu", "cuda")
+    ]
+    return float(((ranks[0] - ranks[1]).abs() > 1).double().mean())
+
+
+def main() -> None:
+    """Run every check of every row."""
+    if not torch.cuda.is_available():
+        raise SystemExit("no CUDA device: nothing to check; run this where torch.cuda.is_available()")
+    dataset, failed, count = graph(), 0, 0
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
+    for spec in MODELS.values():
+        found = {f"train {i}": check_training(spec, dataset, loss) for i, loss in enumerate(LOSSES)}
+        found["chosen"] = check_chosen(spec, dataset)
+        found["ranks"] = (check_ranks(spec, dataset), 0.0)
+        for name, (value, slope) in found.items():
+            good = value < 2e-3 and slope < 2e-4
+            failed, count = failed + (not good), count + 1
+            mark = "ok  " if good else "FAIL"
+            print(f"{mark} {spec.name:18} {name:8} value {value:.1e}  slopes {slope:.1e}", flush=True)
+    steps._WORTH_COMPILING["cuda"] = 0  # and once compiled
+    for name in ("ModulE-HH", "RotatE"):
+        value, slope = check_training(MODELS[name], dataset, LOSSES[0])
+        good = value < 2e-3 and slope < 2e-4
+        failed, count = failed + (not good), count + 1
+        print(f"{'ok  ' if good else 'FAIL'} {name:18} compiled value {value:.1e}  slopes {slope:.1e}")
+    print(f"{count - failed} of {count} checks passed")
+    sys.exit(bool(failed))
+
+
+if __name__ == "__main__":
+    main()

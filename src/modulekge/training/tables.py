@@ -1,0 +1,154 @@
+"""The entities in training: built of their tables, and the slopes by them brought back to the tables."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from modulekge.algebra.algebra import ALGEBRAS
+from modulekge.algebra.groups import FREE, NORMALISED, ONE
+from modulekge.algebra.scores import product
+from modulekge.machine import kernels
+from modulekge.models.model import Model
+from modulekge.models.spec import ModelSpec
+from modulekge.shapes import Elements, Entities, Numbers
+from modulekge.training.optimize import GpuAdagrad
+
+Build = Callable[[Numbers, Numbers], Elements]
+_EVEN = 64  # rows of a table for which products of matrices have fast kernels
+
+
+class Tables(ABC):
+    r"""Scalars and vectors of a model's entities, as $s_e \odot v_e$ span by span, there and back."""
+
+    def __init__(self, model: Model) -> None:
+        self._scalar, self._vector = model.entity_scalar, model.entity_vector
+
+    @abstractmethod
+    def build(self, span: slice) -> Entities:
+        """Return the entities of a span; rows after them, if any, are zero and mean nothing."""
+
+    @abstractmethod
+    def pull(self, span: slice, slopes: Entities) -> None:
+        """Take the slopes of the loss by the entities last built."""
+
+    @abstractmethod
+    def add(self, ids: Tensor, rows: Model) -> None:
+        """Take further slopes, by the tables of a model of these entities, after all spans are pulled."""
+
+    def gather(self, ids: Tensor, rows: Model) -> None:
+        """Make a model of as many entities one of these."""
+        for whole, part in self._pairs(rows):
+            part.grad = None
+            torch.index_select(whole.detach(), 0, ids, out=part.detach())
+
+    def _pairs(self, rows: Model) -> Iterator[tuple[nn.Parameter, nn.Parameter]]:
+        yield self._scalar, rows.entity_scalar
+        yield self._vector, rows.entity_vector
+
+
+class PlainTables(Tables):
+    """Any row with any optimiser: autograd brings slopes to the ``grad`` of the tables."""
+
+    def __init__(self, model: Model, build: Build | None = None) -> None:
+        super().__init__(model)
+        self._build = build or model.spec.entity
+
+    def build(self, span: slice) -> Entities:
+        """See :meth:`Tables.build`."""
+        tables = (self._scalar, self._vector)
+        self._leaves = [table[span].detach().requires_grad_() for table in tables]
+        self._entities = self._build(*self._leaves)
+        return self._entities.detach()
+
+    def pull(self, span: slice, slopes: Entities) -> None:
+        """See :meth:`Tables.pull`."""
+        grads = torch.autograd.grad(self._entities, self._leaves, slopes, allow_unused=True)
+        for table, grad in zip((self._scalar, self._vector), grads, strict=True):
+            if grad is None or table.numel() == 0:
+                continue
+            if len(grad) == len(table):
+                table.grad = grad
+            else:
+                table.grad = torch.empty_like(table) if table.grad is None else table.grad
+                table.grad[span] = grad
+        del self._leaves, self._entities
+
+    def add(self, ids: Tensor, rows: Model) -> None:
+        """See :meth:`Tables.add`."""
+        for whole, part in self._pairs(rows):
+            if part.grad is not None and whole.grad is not None:
+                whole.grad.index_add_(0, ids, part.grad)
+
+
+class FusedTables(Tables):
+    """Rows over R, C and H with Adagrad on a GPU: one kernel builds, one brings back and updates.
+
+    The slopes by the tables are never written down; the optimiser finds none and leaves them alone.
+    """
+
+    def __init__(self, model: Model, optimizer: GpuAdagrad, gpu: Any) -> None:
+        super().__init__(model)
+        self._optimizer, self._gpu, count = optimizer, gpu, len(self._scalar)
+        self._slots = torch.empty(count, dtype=torch.int32, device=self._scalar.device)
+        self._slopes: Tensor | None = None
+        self._size = len(model.spec.entity(self._scalar[:1].detach(), self._vector[:1].detach())[0])
+        self._k = model.k
+
+    @staticmethod
+    def fit(spec: ModelSpec, optimizer: Optimizer) -> bool:
+        """Whether there are kernels for such rows."""
+        s, v = spec.scalar, spec.vector
+        return (
+            isinstance(optimizer, GpuAdagrad)
+            and spec.score.join is product
+            and s.chart in (FREE, ONE)
+            and v.chart in (NORMALISED, ONE)
+            and s.algebra in ALGEBRAS
+            and v.algebra in ALGEBRAS
+            and len(v.factors) == 1
+        )
+
+    def build(self, span: slice) -> Entities:
+        """See :meth:`Tables.build`."""
+        count = span.stop - span.start
+        out = self._scalar.new_empty(-(-count // _EVEN) * _EVEN, self._size, self._k)
+        self._gpu.build(self._scalar[span], self._vector[span], out)
+        return out
+
+    def pull(self, span: slice, slopes: Entities) -> None:
+        """See :meth:`Tables.pull`."""
+        count = len(self._scalar)
+        if span.stop - span.start == count:
+            self._slopes = slopes
+            return
+        if self._slopes is None:
+            self._slopes = slopes.new_empty(count, *slopes.shape[1:])
+        self._slopes[span] = slopes[: span.stop - span.start]
+
+    def add(self, ids: Tensor, rows: Model) -> None:
+        """See :meth:`Tables.add`; with these the tables are updated."""
+        numbers = torch.arange(len(ids), dtype=torch.int32, device=ids.device)
+        self._slots.fill_(-1)[ids] = numbers  # of several rows for one entity, any stands for all of them
+        places = self._slots[ids].long()
+        extra = [torch.zeros_like(part) for _, part in self._pairs(rows)]
+        for whole, (_, part) in zip(extra, self._pairs(rows), strict=True):
+            if part.grad is not None:
+                whole.index_add_(0, places, part.grad)
+        group = self._optimizer.param_groups[0]
+        sums = [self._optimizer.memory(table) for table in (self._scalar, self._vector)]
+        self._gpu.update(
+            (self._scalar, self._vector), sums, extra, self._slopes, self._slots, group["lr"], group["eps"]
+        )
+        self._slopes = None
+
+
+def tables_of(model: Model, optimizer: Optimizer, build: Build | None = None) -> Tables:
+    """Return the fastest way to and from the tables of this model."""
+    gpu = kernels("modulekge.training.kernels", model.entity_scalar)
+    if gpu and isinstance(optimizer, GpuAdagrad) and FusedTables.fit(model.spec, optimizer):
+        return FusedTables(model, optimizer, gpu)
+    return PlainTables(model, build)
