@@ -51,7 +51,7 @@ def fresh(spec: ModelSpec, dataset: Dataset, device: str) -> Model:
 def trained(
     spec: ModelSpec, dataset: Dataset, config: Config, device: str
 ) -> tuple[list[float], list[Tensor]]:
-    """Losses of consecutive steps, and the slopes of the first."""
+    """Losses of consecutive steps, and the size of the slopes of the first."""
     model = fresh(spec, dataset, device)
     optimizer = make_optimizer(model, config.train)
     questions = Questions.of(dataset, config.loss, torch.device(device))
@@ -62,7 +62,8 @@ def trained(
         step.begin(1)
         step(rows.to(device))
         losses.append(step.mean(BATCH))
-        slopes = slopes or [t.grad.cpu().clone() for t in model.parameters() if t.grad is not None]
+        memory = [optimizer.state[t]["sum"] for t in model.parameters() if t.numel()]
+        slopes = slopes or [total.sqrt().cpu() for total in memory]  # Adagrad has summed one square yet
     return losses, slopes
 
 

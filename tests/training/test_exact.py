@@ -7,8 +7,8 @@ from modulekge.config import LossConfig, make_config
 from modulekge.models.model import Model
 from modulekge.models.table import MODELS
 from modulekge.training import exact as module
-from modulekge.training.exact import exact, softmax_
-from modulekge.training.losses import LOSSES, average
+from modulekge.training.exact import Target, exact, softmax_
+from modulekge.training.losses import LOSSES, Answers, average
 from modulekge.training.optimize import make_optimizer
 from modulekge.training.questions import Questions, answers_of
 from modulekge.training.step import Step
@@ -71,9 +71,12 @@ def test_spans_of_any_size_with_every_option(family, kind, options, entities, dt
 
 def test_softmax_in_place_survives_scores_of_any_size():
     scores = torch.tensor([[1e4, -1e4, 0.0], [-3e38, -3e38, -3e38], [-torch.inf, 2.0, -torch.inf]])
-    sums = softmax_(scores, None, torch.ones(3), 0.0)
-    close(scores, torch.tensor([[1.0, 0, 0], [1 / 3] * 3, [0, 1, 0]]))
-    close(sums[[0, 2]], torch.tensor([1e4, 2.0]))
+    everyone = torch.arange(3)
+    answers = Answers(everyone, torch.tensor([1, 0, 1]))
+    target = Target(answers, torch.arange(4), torch.ones(3), 0.0, torch.ones(3))
+    losses = softmax_(scores, target, 0, None)
+    close(scores, torch.tensor([[1.0, -1, 0], [-2 / 3, 1 / 3, 1 / 3], [0, 0, 0]]))
+    close(losses[[0, 2]], torch.tensor([2e4, 0.0]))
 
 
 @pytest.mark.parametrize("relations", [0.0, 0.5])

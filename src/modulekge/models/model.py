@@ -10,6 +10,13 @@ from modulekge.errors import ConfigError
 from modulekge.models.spec import ModelSpec
 from modulekge.shapes import Entities, Ids, Queries, Scores
 
+Some = Ids | slice  # rows of a table
+
+
+def take(table: Tensor, rows: Some) -> Tensor:
+    """Return rows of a table; those of a slice are not copied."""
+    return table[rows] if isinstance(rows, slice) else table.index_select(0, rows)
+
 
 class Model(nn.Module):
     r"""Score of $(h, r, t)$: the row's score of $T_{s_r}(s_h) \odot T_{v_r}(v_h)$ with $s_t \odot v_t$.
@@ -67,22 +74,18 @@ class Model(nn.Module):
         part.relation_scaling, part.relation_rotation = self.relation_scaling, self.relation_rotation
         return part
 
-    def entities(self, rows: Ids | None = None) -> Entities:
+    def entities(self, rows: Some = slice(None)) -> Entities:
         r"""$s_e \odot v_e$ of every entity, or of some."""
-        if rows is None:
-            return self.spec.entity(self.entity_scalar, self.entity_vector)
-        return self.spec.entity(
-            self.entity_scalar.index_select(0, rows), self.entity_vector.index_select(0, rows)
-        )
+        return self.spec.entity(take(self.entity_scalar, rows), take(self.entity_vector, rows))
 
-    def queries(self, heads: Ids, relations: Ids) -> Queries:
+    def queries(self, heads: Some, relations: Ids) -> Queries:
         r"""$T_{s_r}(s_h) \odot T_{v_r}(v_h)$ of each (head, relation)."""
         rows = self._relation_rows(relations)
         return self.spec.query(
-            self.entity_scalar.index_select(0, heads),
-            self.entity_vector.index_select(0, heads),
-            self.relation_scaling.index_select(0, rows),
-            self.relation_rotation.index_select(0, rows),
+            take(self.entity_scalar, heads),
+            take(self.entity_vector, heads),
+            take(self.relation_scaling, rows),
+            take(self.relation_rotation, rows),
             relations >= len(self.relation_scaling) if self.tied else None,
         )
 
@@ -106,15 +109,15 @@ class Model(nn.Module):
         scores = self.spec.score.each(queries, entities, places, self.score_weights)
         return scores if len(self.entity_bias) == 0 else scores + self.entity_bias[rows]
 
-    def relation_scores(self, heads: Ids, tails: Ids) -> Float[Tensor, "b r"]:
+    def relation_scores(self, heads: Some, tails: Some) -> Float[Tensor, "b r"]:
         r"""$f_r(h, t) = \sum_{ij} s_{r,i} v_{r,j} \langle T_{e_i}(s_h) \odot T_{e_j}(v_h), t \rangle$.
 
         An inner product is linear in $s_r$ and in $v_r$, so this is one product of a matrix with the
         table of the $s_r \otimes v_r$.
         """
         spec = self.spec
-        s = spec.scalar.point(self.entity_scalar.index_select(0, heads))
-        v = spec.vector.point(self.entity_vector.index_select(0, heads))
+        s = spec.scalar.point(take(self.entity_scalar, heads))
+        v = spec.vector.point(take(self.entity_vector, heads))
         return spec.relation_parts(s, v, self.entities(tails)).flatten(1) @ (
             spec.relation_table(self.relation_scaling, self.relation_rotation).flatten(1).T
         )
@@ -123,12 +126,12 @@ class Model(nn.Module):
         """Return the scores of all tails."""
         return self.scores(self.queries(heads, relations), self.entities())
 
-    def entity_norms(self, ids: Ids) -> Float[Tensor, "b n"]:
+    def entity_norms(self, rows: Some) -> Float[Tensor, "b n"]:
         r"""$N(s_e \odot v_e) = N(s_e)$, since $v_e$ has modulus 1."""
-        group = self.spec.scalar
+        group, numbers = self.spec.scalar, take(self.entity_scalar, rows)
         if group.chart.kind == "one":
-            return self.entity_scalar.new_ones(len(ids), self.k)
-        return N(group.point(self.entity_scalar.index_select(0, ids)))
+            return numbers.new_ones(len(numbers), self.k)
+        return N(group.point(numbers))
 
     def relation_norms(self, ids: Ids) -> Float[Tensor, "b n"]:
         r"""$N(s_r \odot v_r) = N(s_r)$, with $r$ read as the module element $s_r \odot v_r$.
@@ -138,5 +141,5 @@ class Model(nn.Module):
         action = self.spec.scaling
         if action.group.chart.kind in ("one", "unit"):
             return self.relation_scaling.new_ones(len(ids), self.k)
-        numbers = self.relation_scaling.index_select(0, self._relation_rows(ids))
+        numbers = take(self.relation_scaling, self._relation_rows(ids))
         return N(action.law.measured(action.group.point(numbers)))

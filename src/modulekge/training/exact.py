@@ -1,7 +1,9 @@
 """The exact loss: every entity against every question, without an intermediate for all of them."""
 
+from dataclasses import dataclass
+
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -12,6 +14,7 @@ from modulekge.shapes import Queries, Scores
 from modulekge.training.losses import Answers, Weights
 from modulekge.training.tables import Tables
 
+PerQuestion = Float[Tensor, " b"]
 _MOST_SCORES = {"cpu": 1 << 26, "cuda": 1 << 28}  # held at a time
 
 
@@ -33,39 +36,49 @@ def exact(
     softmax scores them twice: for the sums, then for the slopes.
     """
     b, n_entities = len(queries), len(model.entity_scalar)
-    spans = _spans(n_entities, max(1, _MOST_SCORES[queries.device.type] // b))
-    softmax, smooth = config.kind == "softmax", config.smoothing / n_entities
+    size = max(1, _MOST_SCORES[queries.device.type] // b)
+    spans = [slice(start, min(start + size, n_entities)) for start in range(0, n_entities, size)]
     share = queries.new_full((b,), 1 / b) if weights is None else weights / weights.sum()
-    amounts = queries.new_full((len(answers.rows),), 1 - config.smoothing)
-    if softmax and config.answers == "all":
-        amounts = amounts / answers.count(queries.flatten(1))[answers.rows]
+    target = _target(answers, share, n_entities, config)
     sums = None
-    if softmax and len(spans) > 1:
+    if config.kind == "softmax" and len(spans) > 1:
         with torch.no_grad():
-            parts = (_Span(model, queries, span, tables).scores.logsumexp(1) for span in spans)
-            sums = torch.stack(list(parts)).logsumexp(0)
-    total, slopes = queries.new_zeros(b), torch.zeros_like(queries)
+            parts = [_Span(model, queries, span, tables).scores.logsumexp(1) for span in spans]
+        sums = torch.stack(parts).logsumexp(0)
+    losses, slopes = [] if sums is None else [sums], []
     for span in spans:
         part = _Span(model, queries, span, tables)
-        scores = part.scores
-        cells = _Cells(scores, answers, span)
-        total -= cells.total(amounts)
-        if smooth:
-            total -= smooth * scores.sum(1)
-        if softmax:
-            sums = softmax_(scores, sums, share, smooth)
+        if config.kind == "softmax":
+            losses.append(softmax_(part.scores, target, span.start, sums))
         else:
-            total += F.softplus(scores).sum(1)
-            scores.sigmoid_().sub_(smooth).mul_(share[:, None])
-        cells.subtract_(amounts * share[answers.rows])
-        slopes += part.pull()
-    if sums is not None:
-        total += sums
-    return (share * total).sum(), slopes
+            losses.append(logistic_(part.scores, target, span.start))
+        slopes.append(part.pull())
+    return (share * _sum(losses)).sum(), _sum(slopes)
 
 
-def _spans(count: int, size: int) -> list[slice]:
-    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+def _sum(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.stack(parts).sum(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """$y$, and the weight of each question."""
+
+    answers: Answers  # in the order of the questions
+    starts: Int[Tensor, " b_plus_1"]  # where the answers of each question start
+    amount: PerQuestion  # $y$ of an answer, but for what every entity has
+    everywhere: float  # which is this
+    share: PerQuestion
+
+
+def _target(answers: Answers, share: PerQuestion, n_entities: int, config: LossConfig) -> Target:
+    starts = torch.arange(len(share) + 1, device=share.device)
+    amount = torch.full_like(share, 1 - config.smoothing)
+    if config.answers == "all":
+        starts = torch.searchsorted(answers.rows, starts)
+        if config.kind == "softmax":
+            amount = amount / starts.diff()
+    return Target(answers, starts, amount, config.smoothing / n_entities, share)
 
 
 class _Span:
@@ -99,43 +112,58 @@ class _Span:
         return of_queries
 
 
-class _Cells:
-    """The answers among the scores of a span; those elsewhere count nothing."""
+def softmax_(scores: Scores, target: Target, first: int, sums: PerQuestion | None) -> PerQuestion:
+    r"""$f \leftarrow w (\exp(f - \log\sum\exp f) - y)$ in place; return $\log\sum\exp f - \sum_e y_e f_e$.
 
-    def __init__(self, scores: Scores, answers: Answers, span: slice) -> None:
-        column = answers.columns - span.start
-        inside = (column >= 0) & (column < scores.shape[1])
-        self._rows, self._inside, self._questions = answers.rows, inside.to(scores.dtype), len(scores)
-        stride = scores.stride(0)
-        self._flat = scores.as_strided(((len(scores) - 1) * stride + scores.shape[1],), (1,))
-        self._places = answers.rows * stride + column.clamp(0, scores.shape[1] - 1)
-
-    def total(self, amounts: Tensor) -> Float[Tensor, " b"]:
-        """Return the sum of each question's scores times amounts."""
-        values = self._flat[self._places] * self._inside * amounts
-        total: Tensor = values.new_zeros(self._questions).index_add_(0, self._rows, values)
-        return total
-
-    def subtract_(self, amounts: Tensor) -> None:
-        self._flat.index_add_(0, self._places, -self._inside * amounts)
-
-
-def softmax_(
-    scores: Scores, sums: Float[Tensor, " b"] | None, share: Float[Tensor, " b"], smooth: float
-) -> Float[Tensor, " b"]:
-    r"""$f \leftarrow w (\exp(f - \log\sum\exp f) - \epsilon / |E|)$ in place; return the $\log\sum\exp f$.
-
-    The sums are those of these scores, unless given.
+    ``first`` is the entity of the first column. If the sums are given, they are left out of the result.
     """
     if gpu := kernels("modulekge.training.kernels", scores):
-        return gpu.softmax_(scores, sums, share, smooth)  # type: ignore[no-any-return]
+        losses: Tensor = gpu.softmax_(scores, target, first, sums)
+        return losses
+    cells = _Cells(scores, target, first)
+    fit = cells.fit()
     if sums is None:
-        top = scores.max(1)
+        top = scores.amax(1)
         torch.softmax(scores, 1, out=scores)
-        sums = top.values - scores.gather(1, top.indices[:, None])[:, 0].log()
+        fit = fit - top + scores.amax(1).log()
     else:
         scores.sub_(sums[:, None]).exp_()
-    if smooth:
-        scores.sub_(smooth)
-    scores.mul_(share[:, None])
-    return sums
+    cells.subtract_()
+    return -fit
+
+
+def logistic_(scores: Scores, target: Target, first: int) -> PerQuestion:
+    r"""$f \leftarrow w (\sigma(f) - y)$ in place; return $\sum_e \log(1 + e^{f_e}) - y_e f_e$."""
+    cells = _Cells(scores, target, first)
+    loss = F.softplus(scores).sum(1) - cells.fit()
+    scores.sigmoid_()
+    cells.subtract_()
+    return loss
+
+
+class _Cells:
+    """The answers among some columns of the scores; those elsewhere count nothing."""
+
+    def __init__(self, scores: Scores, target: Target, first: int) -> None:
+        self._scores, self._target = scores, target
+        rows, column = target.answers.rows, target.answers.columns - first
+        inside = (column >= 0) & (column < scores.shape[1])
+        stride = scores.stride(0)
+        self._flat = scores.as_strided(((len(scores) - 1) * stride + scores.shape[1],), (1,))
+        self._places = rows * stride + column.clamp(0, scores.shape[1] - 1)
+        self._amounts = target.amount[rows] * inside
+
+    def fit(self) -> PerQuestion:
+        """$\\sum_e y_e f_e$."""
+        values = self._flat[self._places] * self._amounts
+        fit = torch.zeros_like(self._target.share).index_add_(0, self._target.answers.rows, values)
+        if self._target.everywhere:
+            fit += self._target.everywhere * self._scores.sum(1)
+        return fit
+
+    def subtract_(self) -> None:
+        """$f \\leftarrow w (f - y)$."""
+        if self._target.everywhere:
+            self._scores.sub_(self._target.everywhere)
+        self._flat.index_add_(0, self._places, -self._amounts)
+        self._scores.mul_(self._target.share[:, None])

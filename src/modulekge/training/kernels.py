@@ -4,23 +4,30 @@ Elements of $\mathbb R \subset \mathbb C \subset \mathbb H$ are written out as q
 first ``D`` components in memory and the others 0; with ``D = 0``, a chart without numbers, they are $1$.
 """
 
+from typing import TYPE_CHECKING
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+if TYPE_CHECKING:
+    from modulekge.training.exact import Target
+
 _BLOCK = 8192
 _ROWS = 8  # entities to a program
 
 
-def softmax_(scores: Tensor, sums: Tensor | None, share: Tensor, smooth: float) -> Tensor:
-    r"""$f \leftarrow w (\exp(f - \log\sum\exp f) - \epsilon / |E|)$ in place; return the $\log\sum\exp f$."""
-    given = sums is not None
-    sums = torch.empty_like(share) if sums is None else sums
+def softmax_(scores: Tensor, target: "Target", first: int, sums: Tensor | None) -> Tensor:
+    r"""$f \leftarrow w (\exp(f - \log\sum\exp f) - y)$ in place; return $\log\sum\exp f - \sum_e y_e f_e$."""
+    losses = torch.empty_like(target.share)
     _softmax[(len(scores),)](
-        scores, sums, share, scores.shape[1], scores.stride(0), smooth, given, _BLOCK, num_warps=16
-    )
-    return sums
+        scores, losses if sums is None else sums, losses,
+        target.answers.columns, target.starts, target.amount, target.share,
+        first, scores.shape[1], scores.stride(0), target.everywhere,
+        sums is not None, target.everywhere > 0, _BLOCK, num_warps=16,
+    )  # fmt: skip
+    return losses
 
 
 def adagrad_(table: Tensor, grad: Tensor, total: Tensor, rate: Tensor, eps: float) -> None:
@@ -66,10 +73,19 @@ def _tiles(rows: int, k: int) -> tuple[tuple[int, int], int]:
 
 
 @triton.jit
-def _softmax(scores, sums, share, n, stride, smooth, GIVEN: tl.constexpr, BLOCK: tl.constexpr):
+def _softmax(
+    scores, sums, losses, columns, starts, amount, share, first, n, stride, everywhere,
+    GIVEN: tl.constexpr, SMOOTH: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     scores += row * stride
     block = tl.arange(0, BLOCK)
+    each = tl.load(amount + row)
+    low, high = tl.load(starts + row), tl.load(starts + row + 1)
+    loss = 0.0
+    for j in range(low, high):
+        column = tl.load(columns + j) - first
+        loss -= each * tl.load(scores + column, (column >= 0) & (column < n), 0.0)
     if GIVEN:
         log = tl.load(sums + row)
     else:
@@ -82,13 +98,25 @@ def _softmax(scores, sums, share, n, stride, smooth, GIVEN: tl.constexpr, BLOCK:
             total = total * tl.exp(top - finite) + tl.exp(x - finite)
             top = peak
         peak = tl.max(top, 0)
-        total = tl.sum(total * tl.exp(top - peak), 0)
-        log = peak + tl.log(total)
-        tl.store(sums + row, log)
+        log = peak + tl.log(tl.sum(total * tl.exp(top - peak), 0))
+        loss += log
     weight = tl.load(share + row)
+    linear = tl.zeros((BLOCK,), tl.float32)
     for start in range(0, n, BLOCK):
         x = tl.load(scores + start + block, start + block < n, 0.0)
-        tl.store(scores + start + block, weight * (tl.exp(x - log) - smooth), start + block < n)
+        if SMOOTH:
+            linear += x
+        tl.store(scores + start + block, weight * (tl.exp(x - log) - everywhere), start + block < n)
+    if SMOOTH:
+        loss -= everywhere * tl.sum(linear, 0)
+    tl.store(losses + row, loss)
+    tl.debug_barrier()  # every thread has written its slopes before those of the answers are changed
+    for j in range(low, high):
+        column = tl.load(columns + j) - first
+        inside = (column >= 0) & (column < n)
+        slope = tl.load(scores + column, inside, 0.0)
+        tl.debug_barrier()
+        tl.store(scores + column, slope - weight * each, inside)
 
 
 @triton.jit

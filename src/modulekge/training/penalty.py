@@ -5,11 +5,13 @@ from torch import Tensor
 
 from modulekge.algebra.norms import NORM_MAPS
 from modulekge.config import PenaltyConfig
-from modulekge.models.model import Model
+from modulekge.models.model import Model, Some
 from modulekge.shapes import Ids
 
 
-def penalty(model: Model, heads: Ids, relations: Ids, tails: Ids, config: PenaltyConfig) -> Float[Tensor, ""]:
+def penalty(
+    model: Model, heads: Some, relations: Ids, tails: Some, config: PenaltyConfig
+) -> Float[Tensor, ""]:
     r"""$\lambda (\lambda_1 G(h) + \lambda_2 G(r) + \lambda_3 G(t) + \mu (G(hr) + G(tr)))$, mean over a batch.
 
     Moduli multiply, so $N(hr) = N(h) N(r)$: with $p = 2$ the last two terms are those of DURA.
@@ -22,5 +24,5 @@ def penalty(model: Model, heads: Ids, relations: Ids, tails: Ids, config: Penalt
         *((config.moved, x * r) for x in (h, t)),
     )
     norm = NORM_MAPS[config.form]
-    total = sum((rate * norm(x, config.p) for rate, x in terms if rate), h.new_zeros(len(heads)))
+    total = sum((rate * norm(x, config.p) for rate, x in terms if rate), h.new_zeros(len(h)))
     return config.strength * total.mean()

@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 
 from modulekge.config import Config
 from modulekge.machine import can_compile, compiled
-from modulekge.models.model import Model
+from modulekge.models.model import Model, Some
 from modulekge.shapes import Ids, Queries
 from modulekge.training.exact import exact
 from modulekge.training.losses import LOSSES, average
@@ -111,20 +111,22 @@ class Step:
         to those of the whole tables, and no second whole table is made for them.
         """
         heads, relations, _ = batch.unbind(1)
-        model, config = self._model, self._config
+        model, config, b = self._model, self._config, len(batch)
         answers = answers_of(batch, self._questions.known, config.loss)
-        everyone = torch.arange(len(batch), device=self._device)
         ids = torch.cat([heads, answers.columns])
         usual = len(ids) == len(self._asked.entity_scalar)
         few = self._asked if usual else model.part(len(ids))
         self._tables.gather(ids, few)
-        places = torch.arange(len(batch), len(ids), device=self._device)
         ask = compiled(asked, dynamic=False) if self._compile and usual else asked
+        one = config.loss.answers == "one"
+        rows: Some = slice(b) if one else answers.rows
+        answered = relations if one else relations[answers.rows]
         queries, rest = ask(
-            few, everyone, relations, answers.rows, relations[answers.rows], places, config, self._generator
+            few, slice(b), relations, rows, answered, slice(b, len(ids)), config, self._generator
         )
         value, slopes = exact(model, queries, answers, weights, config.loss, self._tables)
-        ((queries * slopes).sum() + rest).backward()
+        roots = [(queries, slopes), (rest, torch.ones_like(rest))]
+        torch.autograd.backward(*zip(*(root for root in roots if root[0].requires_grad), strict=True))
         self._tables.add(ids, few)
         total: Tensor = value + rest.detach()
         return total
@@ -132,11 +134,11 @@ class Step:
 
 def asked(
     model: Model,
-    heads: Ids,
+    heads: Some,
     relations: Ids,
-    answered_heads: Int[Tensor, " answers"],
+    answered_heads: Int[Tensor, " answers"] | slice,
     answered_relations: Int[Tensor, " answers"],
-    tails: Int[Tensor, " answers"],
+    tails: Int[Tensor, " answers"] | slice,
     config: Config,
     generator: torch.Generator,
 ) -> tuple[Queries, Float[Tensor, ""]]:

@@ -93,7 +93,7 @@ class FusedTables(Tables):
     def __init__(self, model: Model, optimizer: GpuAdagrad, gpu: Any) -> None:
         super().__init__(model)
         self._optimizer, self._gpu, count = optimizer, gpu, len(self._scalar)
-        self._slots = torch.empty(count, dtype=torch.int32, device=self._scalar.device)
+        self._slots = torch.empty(count, dtype=torch.long, device=self._scalar.device)
         self._slopes: Tensor | None = None
         self._size = len(model.spec.entity(self._scalar[:1].detach(), self._vector[:1].detach())[0])
         self._k = model.k
@@ -131,9 +131,9 @@ class FusedTables(Tables):
 
     def add(self, ids: Tensor, rows: Model) -> None:
         """See :meth:`Tables.add`; with these the tables are updated."""
-        numbers = torch.arange(len(ids), dtype=torch.int32, device=ids.device)
-        self._slots.fill_(-1)[ids] = numbers  # of several rows for one entity, any stands for all of them
-        places = self._slots[ids].long()
+        self._slots.fill_(-1)
+        self._slots[ids] = torch.arange(len(ids), device=ids.device)  # of several for an entity, any one
+        places = self._slots[ids]
         extra = [torch.zeros_like(part) for _, part in self._pairs(rows)]
         for whole, (_, part) in zip(extra, self._pairs(rows), strict=True):
             if part.grad is not None:

@@ -11,6 +11,7 @@ from modulekge.models.model import Model
 from modulekge.models.spec import row
 from modulekge.models.table import MODELS
 from modulekge.training import exact
+from modulekge.training.losses import Answers
 from modulekge.training.optimize import GpuAdagrad, make_optimizer
 from modulekge.training.questions import Questions
 from modulekge.training.step import Step
@@ -32,17 +33,28 @@ def kernels():
     return module
 
 
+@pytest.mark.parametrize("smooth", [0.0, 0.01])
 @pytest.mark.parametrize("given", [False, True])
-def test_softmax_in_place(kernels, given):
+def test_softmax_in_place(kernels, given, smooth, monkeypatch):
+    """With several answers to a question, one that stands before and one after these columns."""
     padded = 5 * torch.randn(6, 160, device=DEVICE)
-    padded[2, :150] = -torch.inf  # a row whose first blocks hold nothing
-    scores, share = padded[:, :157], torch.rand(6, device=DEVICE)
-    sums = scores.logsumexp(1)
-    wanted = share[:, None] * (scores.softmax(1) - 0.01)
+    if not smooth:
+        padded[2, :150] = -torch.inf  # a row whose first blocks hold nothing
+    rows, columns = torch.tensor(
+        [[0, 0, 1, 2, 2, 3, 4, 5], [7, 160, 166, 164, 165, 10, 3, 200]], device=DEVICE
+    )
+    share, amount = torch.rand(6, device=DEVICE), torch.rand(6, device=DEVICE)
+    starts = torch.searchsorted(rows, torch.arange(7, device=DEVICE))
+    target = exact.Target(Answers(rows, columns), starts, amount, smooth, share)
+    sums = padded[:, :157].logsumexp(1) + 1
     beyond = padded[:, 157:].clone()
-    close(kernels.softmax_(scores, sums.clone() if given else None, share, 0.01), sums)
-    close(scores, wanted)
-    assert torch.equal(padded[:, 157:], beyond)
+    mine, theirs = padded.clone(), padded.clone()
+    given_sums = sums if given else None
+    losses = kernels.softmax_(mine[:, :157], target, 10, given_sums)
+    monkeypatch.setattr(exact, "kernels", lambda *_: None)
+    close(losses, exact.softmax_(theirs[:, :157], target, 10, given_sums))
+    close(mine[:, :157], theirs[:, :157])
+    assert torch.equal(mine[:, 157:], beyond)
 
 
 def test_adagrad(kernels):
