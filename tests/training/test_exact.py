@@ -8,7 +8,7 @@ from modulekge.models.model import Model
 from modulekge.models.table import MODELS
 from modulekge.training import exact as module
 from modulekge.training.exact import Target, exact, softmax_
-from modulekge.training.losses import LOSSES, Answers, average
+from modulekge.training.losses import LOSSES, average
 from modulekge.training.optimize import make_optimizer
 from modulekge.training.questions import Questions, answers_of
 from modulekge.training.step import Step
@@ -72,22 +72,22 @@ def test_spans_of_any_size_with_every_option(family, kind, options, entities, dt
 def test_softmax_in_place_survives_scores_of_any_size():
     scores = torch.tensor([[1e4, -1e4, 0.0], [-3e38, -3e38, -3e38], [-torch.inf, 2.0, -torch.inf]])
     everyone = torch.arange(3)
-    answers = Answers(everyone, torch.tensor([1, 0, 1]))
-    target = Target(answers, torch.arange(4), torch.ones(3), 0.0, torch.ones(3))
+    ones = torch.ones(3)
+    target = Target(torch.tensor([1, 0, 1]), everyone, torch.arange(4), ones, 0.0, ones)
     losses = softmax_(scores, target, 0, None)
     close(scores, torch.tensor([[1.0, -1, 0], [-2 / 3, 1 / 3, 1 / 3], [0, 0, 0]]))
     close(losses[[0, 2]], torch.tensor([2e4, 0.0]))
 
 
-@pytest.mark.parametrize("relations", [0.0, 0.5])
+@pytest.mark.parametrize(("name", "relations"), [("ModulE-HH", 0.0), ("ModulE-HH", 0.5), ("HAKE", 0.0)])
 @pytest.mark.parametrize("answers", ["one", "all"])
-def test_a_step_follows_the_slopes_of_the_plain_loss(family, answers, relations):
+def test_a_step_follows_the_slopes_of_the_plain_loss(family, answers, name, relations):
     """Of loss, penalty and relation prediction together, on all tables: exact and plain step alike."""
     tables = []
     for way in (Step._exact_loss, Step._plain_loss):
         settings = {"loss": {"answers": answers, "relations": relations}, "penalty": {"strength": 0.1}}
         config = make_config([{"train": {"batch": 5}}, settings])
-        model = Model(MODELS["ModulE-HH"], 8, family.n_questions, 4).double()
+        model = Model(MODELS[name], 8, family.n_questions, 4).double()
         model.draw(torch.Generator().manual_seed(0), 1.0, 1.0)
         questions = Questions.of(family, config.loss, torch.device("cpu"))
         step = Step(model, questions, make_optimizer(model, config.train), config)

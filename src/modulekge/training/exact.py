@@ -64,7 +64,8 @@ def _sum(parts: list[Tensor]) -> Tensor:
 class Target:
     """$y$, and the weight of each question."""
 
-    answers: Answers  # in the order of the questions
+    columns: Int[Tensor, " answers"]  # answers, in the order of their questions
+    rows: Int[Tensor, " answers"]
     starts: Int[Tensor, " b_plus_1"]  # where the answers of each question start
     amount: PerQuestion  # $y$ of an answer, but for what every entity has
     everywhere: float  # which is this
@@ -78,7 +79,8 @@ def _target(answers: Answers, share: PerQuestion, n_entities: int, config: LossC
         starts = torch.searchsorted(answers.rows, starts)
         if config.kind == "softmax":
             amount = amount / starts.diff()
-    return Target(answers, starts, amount, config.smoothing / n_entities, share)
+    columns, rows = answers.columns.contiguous(), answers.rows
+    return Target(columns, rows, starts, amount, config.smoothing / n_entities, share)
 
 
 class _Span:
@@ -146,7 +148,7 @@ class _Cells:
 
     def __init__(self, scores: Scores, target: Target, first: int) -> None:
         self._scores, self._target = scores, target
-        rows, column = target.answers.rows, target.answers.columns - first
+        rows, column = target.rows, target.columns - first
         inside = (column >= 0) & (column < scores.shape[1])
         stride = scores.stride(0)
         self._flat = scores.as_strided(((len(scores) - 1) * stride + scores.shape[1],), (1,))
@@ -156,7 +158,7 @@ class _Cells:
     def fit(self) -> PerQuestion:
         """$\\sum_e y_e f_e$."""
         values = self._flat[self._places] * self._amounts
-        fit = torch.zeros_like(self._target.share).index_add_(0, self._target.answers.rows, values)
+        fit = torch.zeros_like(self._target.share).index_add_(0, self._target.rows, values)
         if self._target.everywhere:
             fit += self._target.everywhere * self._scores.sum(1)
         return fit

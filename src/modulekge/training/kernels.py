@@ -23,7 +23,7 @@ def softmax_(scores: Tensor, target: "Target", first: int, sums: Tensor | None) 
     losses = torch.empty_like(target.share)
     _softmax[(len(scores),)](
         scores, losses if sums is None else sums, losses,
-        target.answers.columns, target.starts, target.amount, target.share,
+        target.columns, target.starts, target.amount, target.share,
         first, scores.shape[1], scores.stride(0), target.everywhere,
         sums is not None, target.everywhere > 0, _BLOCK, num_warps=16,
     )  # fmt: skip

@@ -41,7 +41,7 @@ class GpuAdagrad(optim.Adagrad):
             for table in (table for table in group["params"] if table.grad is not None):
                 total, rate, eps = self.state[table]["sum"], group["lr"], group["eps"]
                 if gpu := kernels("modulekge.training.kernels", table):
-                    gpu.adagrad_(table, table.grad.contiguous(), total, rate, eps)
+                    gpu.adagrad_(table, table.grad, total, rate, eps)
                 else:
                     total.addcmul_(table.grad, table.grad)
                     table.sub_(rate * table.grad / (total.sqrt() + eps))

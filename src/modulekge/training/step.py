@@ -89,7 +89,7 @@ class Step:
         with matmul_precision(self._config.train.matmul, self._device):
             value = loss(self._questions.triples[rows], None if weights is None else weights[rows])
         self._optimizer.step()
-        self._total += value * len(rows)
+        self._total.add_(value, alpha=len(rows))
 
     def _plain_loss(self, batch: Tensor, weights: Tensor | None) -> Float[Tensor, ""]:
         """Return the loss of a batch with its candidates; its slopes come as autograd makes them."""

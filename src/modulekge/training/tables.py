@@ -71,7 +71,7 @@ class PlainTables(Tables):
             if grad is None or table.numel() == 0:
                 continue
             if len(grad) == len(table):
-                table.grad = grad
+                table.grad = grad.contiguous()  # fused optimisers take this for granted
             else:
                 table.grad = torch.empty_like(table) if table.grad is None else table.grad
                 table.grad[span] = grad
