@@ -1,0 +1,37 @@
+"""Ranking under a limit of memory: the batches get smaller, the ranks stay the same."""
+
+import subprocess
+import sys
+
+PROGRAM = """
+import resource
+import torch
+from modulekge.data.known import KnownAnswers
+from modulekge.evaluation import evaluate
+from modulekge.models.model import Model
+from modulekge.models.table import MODELS
+
+torch.set_num_threads(1)
+entities = 20_000
+model = Model(MODELS["DistMult"], entities, 4, 4).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
+sizes = torch.tensor([entities, 4, entities])
+questions = (torch.rand(6_000, 3, generator=torch.Generator().manual_seed(1)) * sizes).long()
+known = KnownAnswers.of(questions, 4)
+free = evaluate.rank(model, questions[-50:], known)
+evaluate.batch_size = lambda *_: len(questions)  # as if memory had no end: 480 MB of scores at once
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + (300 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+parts = list(evaluate.rank_in_batches(model, questions, known))
+ranks = evaluate.Ranks.join(parts)
+assert torch.equal(ranks.above[-50:], free.above) and torch.equal(ranks.not_below[-50:], free.not_below)
+print(len(parts), len(ranks.above))
+"""
+
+
+def test_ranking_fits_into_what_memory_there_is():
+    found = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    batches, ranked = map(int, found.stdout.split())
+    assert ranked == 6_000
+    assert batches > 1
