@@ -13,14 +13,19 @@ LAYERS = (
     "evaluation",
     "training",
     "run",
-    "serving",
+    "studies serving",
     "__init__",
     "show",
     "cli",
     "__main__",
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names.split()}
-BESIDE = {("algebra", "data"), ("data", "algebra")}  # of one level, and strangers to each other
+BESIDE = {
+    ("algebra", "data"),
+    ("data", "algebra"),
+    ("studies", "serving"),
+    ("serving", "studies"),
+}  # of one level, and strangers to each other
 CORE = {"torch", "numpy", "safetensors", "pyarrow", "rich", "typer", "jaxtyping"}
 WITH_TORCH = {"triton"}  # which brings it where there are GPUs; only kernels.py imports it
 

@@ -17,6 +17,8 @@ from modulekge.evaluation.ranks import Ranks
 from modulekge.evaluation.report import Metrics, RelationReport, Report
 from modulekge.models.spec import ModelSpec
 from modulekge.serving.predictor import Answer
+from modulekge.studies.render import line_cells
+from modulekge.studies.study import Line
 from modulekge.training.fit import EpochRecord, Glance
 
 _WIDE = 100_000  # columns: a table keeps its width, and a terminal wraps what it has no room for
@@ -160,6 +162,16 @@ def answers_view(question: str, answers: list[Answer]) -> RenderableType:
         mark = Text(f"known{held}", "green") if a.known else Text("new", "yellow")
         table.add_row(str(a.rank), name, f"{a.score:.3f}", mark)
     return Group(Text(question, "bold"), table)
+
+
+def study_table(lines: Iterable[Line]) -> Table:
+    """The figures of a study beside the paper's."""
+    table = _table(
+        "data", "model", "what", " paper", " ours", "95 % interval", "over", " difference", "verdict"
+    )
+    for line in lines:
+        table.add_row(*line_cells(line)[:-1])
+    return table
 
 
 class TrainingDisplay:

@@ -1,0 +1,129 @@
+"""A cell: one training with one seed, and what it gave, in a small file of its own."""
+
+import json
+import shlex
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from modulekge.config import Config, nested
+from modulekge.data.registry import open_dataset
+from modulekge.errors import RunError
+from modulekge.evaluation.report import evaluate
+from modulekge.run.folder import RunFolder, write_file
+from modulekge.run.train import continue_run, find_recipe, load, resolve, stalled
+from modulekge.training.fit import EpochRecord, Glance
+from modulekge.training.optimize import pick_device
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A model on a data set with the recipe of the model named by it, some settings, and a seed."""
+
+    dataset: str
+    model: str
+    recipe: str = ""  # the model whose recipe is used; its own unless said
+    settings: tuple[tuple[str, Any], ...] = ()
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """The name of its file; cells of different studies that are the same training share it."""
+        words = [f"{key.split('.')[-1]}{value}" for key, value in self.settings]
+        return "-".join([self.dataset, self.model, *words, f"seed{self.seed}"])
+
+    @property
+    def command(self) -> str:
+        """The command that trains and evaluates this cell alone."""
+        parts = ["modulekge", "train", self.dataset, "--model", self.model]
+        if self.recipe and find_recipe(self.dataset, self.recipe):
+            parts += ["--recipe", f"recipes/{self.dataset}/{self.recipe}.toml"]
+        for key, value in (*self.settings, ("train.seed", self.seed)):
+            parts += ["--set", f"{key}={value}"]
+        return shlex.join(parts)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a cell gave: test with the weights that were best on valid, and how they came about."""
+
+    cell: str
+    command: str
+    both: dict[str, float]
+    intervals: dict[str, tuple[float, float]]
+    relations: dict[str, float]  # MRR of each
+    curve: tuple[tuple[int, float], ...]  # epoch, valid MRR
+    best_epoch: int
+    epochs: int
+    train_seconds: float
+    entity_numbers: int  # of one entity, as stored
+    device: str
+    torch: str
+    fingerprint: str
+
+
+def result_file(cell: Cell, results: Path) -> Path:
+    """Where the result of a cell is, or would be."""
+    return results / f"{cell.name}.json"
+
+
+def read_result(cell: Cell, results: Path) -> Result | None:
+    """Return the result of a cell, if it has been run."""
+    path = result_file(cell, results)
+    if not path.exists():
+        return None
+    try:
+        fields = json.loads(path.read_text("utf-8"))
+        fields["curve"] = tuple((int(epoch), float(mrr)) for epoch, mrr in fields["curve"])
+        fields["intervals"] = {name: (low, high) for name, (low, high) in fields["intervals"].items()}
+        return Result(**fields)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise RunError(
+            f"{path}: not the result of a cell ({error}); remove it to run the cell anew"
+        ) from None
+
+
+def cell_config(cell: Cell) -> Config:
+    """Return the full settings of a cell."""
+    layers = [nested(key, value) for key, value in (*cell.settings, ("train.seed", cell.seed))]
+    recipe = find_recipe(cell.dataset, cell.recipe) if cell.recipe else None
+    return resolve(open_dataset(cell.dataset), cell.model, layers, recipe)
+
+
+def run_cell(cell: Cell, results: Path, runs: Path) -> Iterator[Glance | EpochRecord]:
+    """Train a cell, from where it was left if it was begun before, and keep its result.
+
+    The run folder stays, so that nothing is lost; the result is written when test has been ranked.
+    """
+    path, dataset = runs / cell.name, open_dataset(cell.dataset)
+    begun = (path / "config.toml").exists()
+    folder = RunFolder.existing(path) if begun else RunFolder.create(path, cell_config(cell), dataset)
+    records, train = folder.records(), folder.config().train
+    if len(records) < train.epochs and not stalled(records, train.patience):
+        yield from continue_run(folder)
+    run = load(path)
+    device = pick_device(run.config.train.device)
+    report = evaluate(run.model.to(device), dataset, "test")
+    records = folder.records()
+    curve = tuple((r.epoch, r.valid["mrr"]) for r in records if r.valid)
+    groups = run.model.spec.entity_groups
+    result = Result(
+        cell=cell.name,
+        command=cell.command,
+        both=report.both,
+        intervals=report.intervals,
+        relations={part.name: part.both["mrr"] for part in report.relations},
+        curve=curve,
+        best_epoch=max(curve, key=lambda point: point[1], default=(0, 0.0))[0],
+        epochs=len(records),
+        train_seconds=sum(r.seconds for r in records),
+        entity_numbers=sum(group.width for group in groups) * run.model.k,
+        device=torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        torch=torch.__version__,
+        fingerprint=report.fingerprint,
+    )
+    results.mkdir(parents=True, exist_ok=True)
+    write_file(result_file(cell, results), json.dumps(asdict(result), indent=1) + "\n")

@@ -1,0 +1,129 @@
+"""A study as Markdown, CSV and pictures."""
+
+import csv
+import importlib
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from modulekge.errors import ModulekgeError
+from modulekge.run.folder import write_file
+from modulekge.studies.cell import Cell, Result
+from modulekge.studies.study import Line, Study, curves
+
+_COLUMNS = (
+    "data",
+    "model",
+    "what",
+    "paper",
+    "ours",
+    "95 % interval",
+    "over",
+    "difference",
+    "verdict",
+    "command",
+)
+
+
+def line_cells(line: Line) -> tuple[str, ...]:
+    """One line as text, in the order of the columns."""
+
+    def figure(value: float | None, sign: str = "") -> str:
+        return "" if value is None else f"{value:{sign}.4f}"
+
+    apart = line.mean - line.paper if line.mean is not None and line.paper is not None else None
+    interval = " .. ".join(map(figure, line.interval)) if line.interval else ""
+    return (
+        line.dataset, line.model, line.what, figure(line.paper), figure(line.mean), interval, line.over,
+        figure(apart, "+"), line.verdict, line.command,
+    )  # fmt: skip
+
+
+def markdown(study: Study, lines: Iterable[Line]) -> str:
+    """The table, with what its verdicts mean."""
+    rows = [_COLUMNS, ("---",) * len(_COLUMNS), *((*c[:-1], f"`{c[-1]}`") for c in map(line_cells, lines))]
+    table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    note = (
+        "Filtered ranks of test, both directions, BOTTOM ties, the weights that were best on valid. PASS: "
+        "the mean over seeds reaches the paper's figure to its last digit. Intervals are over seeds "
+        "(Student's t), or over triples (bootstrap) where there is one seed."
+    )
+    return f"# {study.title}\n\n{note}\n\n{table}\n"
+
+
+def comma_separated(lines: Iterable[Line]) -> str:
+    """The table for a program or a spreadsheet."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    writer.writerows(map(line_cells, lines))
+    return out.getvalue()
+
+
+def draw(study: Study, lines: list[Line], found: dict[str, Result]) -> Any:
+    """The picture that suits the study: curves over epochs, lines over size, or bars."""
+    try:
+        plots = importlib.import_module("matplotlib.figure")
+    except ImportError:
+        raise ModulekgeError("pictures need matplotlib: pip install 'modulekge[figures]'") from None
+    figure = plots.Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.subplots()
+    axes.set_title(study.title)
+    if study.name == "convergence":
+        for name, result in found.items():
+            axes.plot(*zip(*result.curve, strict=True), marker=".", label=name)
+        axes.set(xlabel="epoch", ylabel="valid MRR")
+    elif study.name == "size":
+        _draw_sizes(axes, found)
+    else:
+        _draw_bars(axes, [line for line in lines if line.what == "mrr" or study.relations])
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize="small")
+    return figure
+
+
+def _draw_sizes(axes: Any, found: dict[str, Result]) -> None:
+    points: dict[str, list[tuple[int, float]]] = {}
+    for result in found.values():
+        model = result.cell.rsplit("-k", 1)[0]
+        points.setdefault(model, []).append((result.entity_numbers, result.both["mrr"]))
+    for model, pairs in points.items():
+        axes.plot(*zip(*sorted(pairs), strict=True), marker="o", label=model)
+    axes.set(xlabel="numbers stored for an entity", ylabel="test MRR", xscale="log")
+
+
+def _draw_bars(axes: Any, lines: list[Line]) -> None:
+    shown = [line for line in lines if line.mean is not None]
+    places = range(len(shown))
+    means = [line.mean or 0.0 for line in shown]
+    low = [m - line.interval[0] if line.interval else 0 for m, line in zip(means, shown, strict=True)]
+    high = [line.interval[1] - m if line.interval else 0 for m, line in zip(means, shown, strict=True)]
+    axes.barh(places, means, xerr=(low, high), color="#2a7f62", label="ours")
+    paper = [(i, line.paper) for i, line in enumerate(shown) if line.paper is not None]
+    if paper:
+        axes.plot([value for _, value in paper], [i for i, _ in paper], "kD", label="paper")
+    names = [
+        f"{line.dataset} {line.model}" + ("" if line.what == "mrr" else f" {line.what}") for line in shown
+    ]
+    axes.set_yticks(places, names, fontsize="small")
+    axes.invert_yaxis()
+    axes.set_xlabel("test MRR")
+
+
+def write_study(study: Study, cells: list[list[Cell]], results: Path, out: Path) -> list[Path]:
+    """Write tables and pictures of what has been run; return their files."""
+    lines, found = study.lines(cells, results), curves(cells, results)
+    out.mkdir(parents=True, exist_ok=True)
+    files = [out / f"{study.name}.{ending}" for ending in ("md", "csv", "svg", "png")]
+    write_file(files[0], markdown(study, lines))
+    write_file(files[1], comma_separated(lines))
+    if not found:
+        return files[:2]
+    figure = draw(study, lines, found)
+    for path in files[2:]:
+        picture = io.BytesIO()
+        undated = {"Date": None} if path.suffix == ".svg" else {}
+        figure.savefig(picture, format=path.suffix[1:], dpi=150, metadata=undated)
+        write_file(path, picture.getvalue())
+    return files

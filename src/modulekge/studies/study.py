@@ -1,0 +1,200 @@
+"""The studies: which cells each has, and how its figures compare with the paper's."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from modulekge.errors import unknown
+from modulekge.studies.cell import Cell, Result, read_result
+from modulekge.studies.paper import METRICS, TABLE_2, TABLE_3, TABLE_4
+
+_ROUNDING = 0.0005  # the paper prints three digits
+# Student's t for a two-sided 95 % interval of a mean over so many seeds
+_T = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One figure of a study: the paper's and ours."""
+
+    dataset: str
+    model: str
+    what: str
+    paper: float | None
+    ours: tuple[float, ...]  # one per seed that has been run
+    interval: tuple[float, float] | None  # over seeds, or over triples where there is one seed
+    over: str
+    command: str
+
+    @property
+    def mean(self) -> float | None:
+        """The mean over seeds, if any has been run."""
+        return fmean(self.ours) if self.ours else None
+
+    @property
+    def verdict(self) -> str:
+        """PASS where the mean reaches the paper's figure to its last digit."""
+        if self.mean is None:
+            return "not run"
+        if self.paper is None:
+            return ""
+        return "PASS" if self.mean >= self.paper - _ROUNDING else "MISS"
+
+
+@dataclass(frozen=True)
+class Study:
+    """A table or a figure of the paper: trainings, and the lines made of them."""
+
+    name: str
+    title: str
+    datasets: tuple[str, ...]
+    models: tuple[str, ...]
+    variants: tuple[tuple[tuple[str, Any], ...], ...] = ((),)  # settings, each for every model
+    metrics: tuple[str, ...] = METRICS
+    paper: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
+    relations: bool = False
+    matched: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = field(default_factory=dict)
+
+    def cells(
+        self, datasets: Sequence[str] = (), models: Sequence[str] = (), seeds: int = 1, quick: bool = False
+    ) -> list[list[Cell]]:
+        """Return the trainings, those that differ in the seed alone together.
+
+        The quick ones are of small graphs, and of two models where the study is of many.
+        """
+        chosen = [_known("model", m, self.models) for m in models] or self.models
+        if quick:
+            datasets = datasets or QUICK_DATASETS
+            chosen = chosen if models else [m for m in chosen if m in QUICK_MODELS]
+        return [
+            [
+                Cell(dataset, model, _base(model), self._settings(model, variant), seed)
+                for seed in range(seeds)
+            ]
+            for dataset in (datasets or self.datasets)
+            for model in chosen
+            for variant in self.variants
+        ]
+
+    def _settings(self, model: str, variant: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, Any], ...]:
+        match = self.matched.get(model)
+        return tuple(match(dict(variant)).items()) if match else variant
+
+    def lines(self, cells: Iterable[list[Cell]], results: Path) -> list[Line]:
+        """Return every figure of these cells beside the paper's."""
+        return [line for group in cells for line in self._group_lines(group, results)]
+
+    def _group_lines(self, group: list[Cell], results: Path) -> list[Line]:
+        first = group[0]
+        found = [result for cell in group if (result := read_result(cell, results))]
+        words = ", ".join(f"{key} = {value}" for key, value in first.settings)
+        label = f"{first.model} ({words})" if words else first.model
+
+        def line(
+            what: str, paper: float | None, values: list[float], single: tuple[float, float] | None
+        ) -> Line:
+            interval, over = _interval(values, single)
+            return Line(first.dataset, label, what, paper, tuple(values), interval, over, first.command)
+
+        if self.relations:
+            known = TABLE_4.get(first.model.removesuffix("-xy"), {})
+            names = sorted({name for result in found for name in result.relations} | known.keys())
+            return [
+                line(name, known.get(name), [r.relations[name] for r in found if name in r.relations], None)
+                for name in names
+            ]
+        figures = self.paper.get((first.dataset, first.model.removesuffix("-xy")), {})
+        return [
+            line(m, figures.get(m), [r.both[m] for r in found], found[0].intervals[m] if found else None)
+            for m in self.metrics
+        ]
+
+
+def _interval(
+    values: list[float], single: tuple[float, float] | None
+) -> tuple[tuple[float, float] | None, str]:
+    if len(values) < 2:
+        return (tuple(single), "triples") if values and single else (None, "")  # type: ignore[return-value]
+    half = _T.get(len(values), 2.0) * stdev(values) / len(values) ** 0.5
+    mean = fmean(values)
+    return (max(0.0, mean - half), min(1.0, mean + half)), f"{len(values)} seeds"
+
+
+def _base(model: str) -> str:
+    """An ablation is trained with the recipe of the model it is one of."""
+    for ending in ("-scalar", "-vector"):
+        if model.endswith(ending):
+            return model.removesuffix(ending)
+    return ""
+
+
+def _known(kind: str, name: str, among: Sequence[str]) -> str:
+    for other in among:
+        if other.casefold() == name.casefold():
+            return other
+    raise unknown(f"{kind} of this study", name, among, f"it has {', '.join(among)}")
+
+
+def _as_large_as_hh(variant: dict[str, Any]) -> dict[str, Any]:
+    """ComplEx with the numbers that ModulE-HH needs: 2 per block against 7."""
+    return {**variant, "model.k": round(variant["model.k"] * 7 / 2)}
+
+
+QUICK_DATASETS, QUICK_MODELS = ("UMLS", "Nations", "CoDEx-S"), ("ComplEx", "ModulE-HH")
+_OURS = ("ModulE-RC", "ModulE-RH", "ModulE-HH")
+_BASELINES = ("TransE", "DistMult", "ComplEx", "RotatE-xy", "QuatE-xy", "NagE", "DensE", "HopfE", "GrpQ8")
+_SIZES = (8, 16, 32, 64, 128, 256, 512)
+STUDIES = {
+    study.name: study
+    for study in (
+        Study(
+            "results",
+            "Table 2: link prediction",
+            ("FB15k-237", "WN18RR"),
+            (*_OURS, *_BASELINES),
+            paper=TABLE_2,
+        ),
+        Study(
+            "ablation",
+            "Table 3: scalar, vector, both",
+            ("FB15k-237", "WN18RR"),
+            tuple(f"{model}{part}" for model in _OURS for part in ("-scalar", "-vector", "")),
+            metrics=("mrr", "hits@1"),
+            paper=TABLE_3,
+        ),
+        Study(
+            "relations", "Table 4: MRR per relation", ("WN18RR",), ("RotatE-xy", "ModulE-HH"), relations=True
+        ),
+        Study(
+            "size",
+            "MRR against embedding size",
+            ("WN18RR",),
+            ("RotatE-xy", "ComplEx", "ModulE-RH", "ModulE-HH"),
+            variants=tuple((("model.k", k),) for k in _SIZES),
+            metrics=("mrr",),
+            matched={"ComplEx": _as_large_as_hh},
+        ),
+        Study(
+            "convergence",
+            "Valid MRR per epoch, the first 30 and to the best",
+            ("WN18RR",),
+            _OURS,
+            variants=((("train.every", 1), ("train.epochs", 30)), ()),
+            metrics=("mrr",),
+        ),
+    )
+}
+
+
+def study_named(name: str) -> Study:
+    """Return the study of this name."""
+    if name not in STUDIES:
+        raise unknown("study", name, STUDIES, f"choose one of {', '.join(STUDIES)}")
+    return STUDIES[name]
+
+
+def curves(cells: Iterable[list[Cell]], results: Path) -> dict[str, Result]:
+    """Return the results that have been run, by the name of their cell."""
+    return {cell.name: found for group in cells for cell in group if (found := read_result(cell, results))}

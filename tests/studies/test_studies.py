@@ -1,0 +1,160 @@
+import csv
+import json
+from dataclasses import asdict
+
+import pytest
+
+from modulekge.errors import ModulekgeError
+from modulekge.models.table import MODELS
+from modulekge.run.train import find_recipe
+from modulekge.studies import cell as cells
+from modulekge.studies.cell import Cell, Result, cell_config, read_result, run_cell
+from modulekge.studies.paper import TABLE_2, TABLE_3, TABLE_4
+from modulekge.studies.render import markdown, write_study
+from modulekge.studies.study import STUDIES, Line, Study, study_named
+from modulekge.training.fit import EpochRecord
+
+
+def result(name, mrr, curve=((1, 0.1), (2, 0.2))):
+    both = {"mrr": mrr, "hits@1": mrr / 2, "hits@3": mrr, "hits@10": mrr}
+    bounds = dict.fromkeys(both, (mrr - 0.01, mrr + 0.01))
+    return Result(name, "", both, bounds, {"_hypernym": mrr}, curve, 2, 2, 1.0, 64, "cpu", "2", "f")
+
+
+def keep(folder, cell, mrr):
+    folder.mkdir(exist_ok=True)
+    (folder / f"{cell.name}.json").write_text(json.dumps(asdict(result(cell.name, mrr))))
+
+
+def test_the_tables_of_the_paper():
+    assert TABLE_2["WN18RR", "ModulE-HH"] == {
+        "mrr": 0.492,
+        "hits@1": 0.451,
+        "hits@3": 0.506,
+        "hits@10": 0.568,
+    }
+    assert TABLE_2["FB15k-237", "TransE"] == {"mrr": 0.294, "hits@10": 0.465}
+    assert TABLE_2["YAGO3-10", "RotatE"] == {}
+    assert TABLE_3["FB15k-237", "ModulE-RH-vector"] == {"mrr": 0.347, "hits@1": 0.259}
+    for (dataset, model), figures in TABLE_3.items():
+        if (dataset, model) in TABLE_2 and (dataset, model) != ("WN18RR", "ModulE-RH"):  # a slip of the paper
+            assert figures.items() <= TABLE_2[dataset, model].items()
+    assert len(TABLE_4["RotatE"]) == len(TABLE_4["ModulE-HH"]) == 11
+
+
+@pytest.mark.parametrize("study", STUDIES.values(), ids=lambda s: s.name)
+def test_every_cell_names_a_model_and_has_a_recipe(study):
+    for first, *_ in study.cells():
+        assert first.model in MODELS
+        assert find_recipe(first.dataset, first.recipe or first.model), first
+
+
+def test_the_same_training_is_run_once_for_all_studies():
+    names = [
+        {c.name for group in STUDIES[n].cells() for c in group} for n in ("results", "ablation", "relations")
+    ]
+    assert "WN18RR-ModulE-HH-seed0" in set.intersection(*names)
+
+
+def test_complex_is_as_large_as_hh():
+    sizes = {
+        c.model: dict(c.settings)["model.k"]
+        for (c,) in STUDIES["size"].cells(models=["ComplEx", "ModulE-HH"])
+    }
+    assert sizes == {"ComplEx": 1792, "ModulE-HH": 512}
+    assert 2 * sizes["ComplEx"] == 7 * sizes["ModulE-HH"]
+
+
+def test_an_ablation_has_the_settings_of_the_model_it_is_one_of():
+    config = cell_config(Cell("world", "ModulE-HH-scalar", "ModulE-HH", (("train.epochs", 3),), seed=4))
+    whole = cell_config(Cell("world", "ModulE-HH"))
+    assert config.model.name == "ModulE-HH-scalar"
+    assert (config.train.epochs, config.train.seed) == (3, 4)
+    assert (config.model.k, config.penalty, config.train.batch) == (
+        whole.model.k,
+        whole.penalty,
+        whole.train.batch,
+    )
+
+
+def test_lines_compare_means_over_seeds_with_the_paper(tmp_path):
+    study = STUDIES["results"]
+    groups = study.cells(["WN18RR"], ["modulE-hh", "TransE"], seeds=3)
+    for group, figures in zip(groups, ((0.490, 0.492, 0.494), (0.2,)), strict=True):
+        for cell, mrr in zip(group, figures, strict=False):
+            keep(tmp_path, cell, mrr)
+    lines = {(line.model, line.what): line for line in study.lines(groups, tmp_path)}
+    hh = lines["ModulE-HH", "mrr"]
+    assert (hh.paper, hh.mean, hh.verdict, hh.over) == (0.492, pytest.approx(0.492), "PASS", "3 seeds")
+    assert hh.interval == (
+        pytest.approx(0.492 - 4.303 * 0.002 / 3**0.5),
+        pytest.approx(0.492 + 4.303 * 0.002 / 3**0.5),
+    )
+    transe = lines["TransE", "mrr"]
+    assert (transe.verdict, transe.over, transe.interval) == (
+        "MISS",
+        "triples",
+        (pytest.approx(0.19), pytest.approx(0.21)),
+    )
+    assert lines["TransE", "hits@1"].verdict == ""
+    assert study.lines(study.cells(["FB15k-237"], ["ModulE-RC"]), tmp_path)[0].verdict == "not run"
+
+
+def test_a_verdict_is_to_the_last_printed_digit():
+    def verdict(mrr):
+        return Line("d", "m", "mrr", 0.361, (mrr,), None, "", "").verdict
+
+    assert [verdict(x) for x in (0.3604, 0.3606, 0.3700)] == ["MISS", "PASS", "PASS"]
+
+
+@pytest.mark.parametrize("name", ["results", "relations", "size", "convergence"])
+def test_tables_and_pictures_are_written(tmp_path, name):
+    study = STUDIES[name]
+    groups = study.cells(models=["ModulE-HH"])
+    for group in groups:
+        keep(tmp_path / "results", group[0], 0.4)
+    files = write_study(study, groups, tmp_path / "results", tmp_path / "out")
+    assert [path.suffix for path in files] == [".md", ".csv", ".svg", ".png"]
+    assert all(path.stat().st_size for path in files)
+    rows = list(csv.reader(files[1].read_text().splitlines()))
+    assert all(len(row) == len(rows[0]) for row in rows)
+    assert "modulekge train WN18RR" in markdown(study, study.lines(groups, tmp_path / "results"))
+
+
+def test_a_cell_is_continued_where_it_was_left_and_then_kept(tmp_path, monkeypatch):
+    cell = Cell("world", "DistMult", "", (("train.epochs", 3), ("model.k", 4), ("train.every", 1)))
+    results, runs = tmp_path / "results", tmp_path / "runs"
+    assert read_result(cell, results) is None
+    events = run_cell(cell, results, runs)
+    next(event for event in events if isinstance(event, EpochRecord))
+    events.close()
+    assert read_result(cell, results) is None
+    epochs = [event.epoch for event in run_cell(cell, results, runs) if isinstance(event, EpochRecord)]
+    assert epochs == [2, 3]
+    found = read_result(cell, results)
+    assert [epoch for epoch, _ in found.curve] == [1, 2, 3]
+    assert 0 < found.both["mrr"] < 1
+    assert found.entity_numbers == 4
+    (results / f"{cell.name}.json").unlink()  # trained, but lost: it is ranked anew, not trained
+    monkeypatch.setattr(cells, "continue_run", None)
+    assert list(run_cell(cell, results, runs)) == []
+    assert read_result(cell, results).both == found.both
+
+
+def test_what_is_wrong_is_said(tmp_path):
+    with pytest.raises(ModulekgeError, match="unknown study"):
+        study_named("sise")
+    with pytest.raises(ModulekgeError, match="unknown model of this study"):
+        STUDIES["relations"].cells(models=["TransE"])
+    cell = Cell("world", "DistMult")
+    (tmp_path / f"{cell.name}.json").write_text("{}")
+    with pytest.raises(ModulekgeError, match="not the result of a cell"):
+        read_result(cell, tmp_path)
+
+
+def test_quick_studies_are_of_small_graphs():
+    groups = STUDIES["results"].cells(quick=True)
+    assert {(g[0].dataset, g[0].model) for g in groups} == {
+        (d, m) for d in ("UMLS", "Nations", "CoDEx-S") for m in ("ComplEx", "ModulE-HH")
+    }
+    assert isinstance(STUDIES["results"], Study)
