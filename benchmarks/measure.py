@@ -2,7 +2,6 @@
 
 import statistics
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,8 +14,6 @@ from modulekge.models.model import Model
 from modulekge.training.optimize import begin_epoch, make_optimizer
 from modulekge.training.questions import Questions
 from modulekge.training.step import Step
-
-warnings.filterwarnings("ignore", "Attempting to run cuBLAS")
 
 
 @dataclass

@@ -1,4 +1,6 @@
+import importlib.util
 import os
+from pathlib import Path
 
 import pytest
 import torch
@@ -20,6 +22,20 @@ def _same_numbers_every_time():
 def _no_user_folders(monkeypatch, tmp_path):
     monkeypatch.delenv("MODULEKGE_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="session")
+def as_written():
+    """Import a module of kernels without checks of shapes, which others get in tests but Triton is not."""
+
+    def load(beside):
+        path = Path(beside.__file__).with_name("kernels.py")
+        spec = importlib.util.spec_from_file_location("kernels", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return load
 
 
 @pytest.fixture

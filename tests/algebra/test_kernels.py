@@ -1,8 +1,5 @@
 """The kernels of the GPU say what the tiles of the CPU say; without a GPU they run interpreted."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -14,13 +11,8 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 @pytest.fixture(scope="module")
-def kernels():
-    """As written: checks of shapes, which other modules get in tests, are not Triton."""
-    path = Path(distance.__file__).with_name("kernels.py")
-    spec = importlib.util.spec_from_file_location("kernels", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def kernels(as_written):
+    return as_written(distance)
 
 
 def slopes(function, tensors, upstream):

@@ -1,8 +1,5 @@
 """The kernels of a step say what plain PyTorch says; without a GPU they run interpreted."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -22,12 +19,8 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 @pytest.fixture(scope="module")
-def kernels():
-    """As written: checks of shapes, which other modules get in tests, are not Triton."""
-    path = Path(exact.__file__).with_name("kernels.py")
-    spec = importlib.util.spec_from_file_location("kernels", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+def kernels(as_written):
+    module = as_written(exact)
     module._BLOCK = 64  # several to a row
     return module
 

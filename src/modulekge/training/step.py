@@ -1,5 +1,6 @@
 """A step of training: the loss of a batch, its slopes, an update."""
 
+import warnings
 from contextlib import nullcontext
 
 import torch
@@ -35,6 +36,8 @@ class Step:
         device = self._device = model.entity_scalar.device
         self._generator, self._total = torch.Generator(device), torch.zeros((), device=device)
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        if self._stream:  # autograd's own thread multiplies first, which PyTorch mends and warns of
+            warnings.filterwarnings("ignore", "Attempting to run cuBLAS")
         self._rows = torch.empty(config.train.batch, dtype=torch.long, device=device)
         self._asked = model.part(2 * config.train.batch)
         self._graph: torch.cuda.CUDAGraph | None = None
