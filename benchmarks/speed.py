@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from measure import best_of, synchronize, time_steps
 
+from modulekge.algebra.groups import UNIT_CHARTS
 from modulekge.config import Config
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
@@ -38,9 +39,10 @@ def measure_row(spec: ModelSpec, dataset: Dataset, args: argparse.Namespace) -> 
     k = max(1, args.reals // (spec.query_size - (1 if spec.score.name in ("split", "weighted") else 0)))
     plain = {"kind": "softmax", "candidates": "all", "answers": "one", "smoothing": 0.0, "relations": 0.0}
     fixed = {"optimizer": "adagrad", "dropout": 0.0}
-    own = {"reciprocal": "own", "bias": False}
+    own = {"reciprocal": "own", "bias": False, "chart": args.chart}
     config = resolve(dataset, spec.name, [{"train": train | fixed, "loss": plain, "model": {"k": k} | own}])
     model = new_model(config, dataset)
+    spec = model.spec
     model.draw(torch.Generator().manual_seed(0), config.model.scalar_scale, 1.0).to(device)
     questions = Questions.of(dataset, config.loss, device)
     timing = time_steps(model, questions, config, args.steps)
@@ -138,6 +140,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=500)
     parser.add_argument("--reals", type=int, default=512)
     parser.add_argument("--matmul", default="float32", choices=["float32", "tf32", "bfloat16"])
+    parser.add_argument("--chart", default="normalised", choices=list(UNIT_CHARTS))
     parser.add_argument("--steps", type=int, default=0, help="0: 200 on a GPU, 5 on a CPU")
     parser.add_argument("--peer", action="store_true")
     args = parser.parse_args()

@@ -7,17 +7,20 @@ line, how many passed; exits with 1 if any did not.
 """
 
 import sys
+import warnings
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
+from modulekge.algebra.groups import EXPONENTIAL
 from modulekge.config import Config, make_config
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.evaluation.evaluate import rank
 from modulekge.models.model import Model
 from modulekge.models.spec import ModelSpec
-from modulekge.models.table import MODELS
+from modulekge.models.table import MODELS, TABLE_1
 from modulekge.training import step as steps
 from modulekge.training.optimize import begin_epoch, make_optimizer
 from modulekge.training.questions import Questions
@@ -108,29 +111,50 @@ def check_ranks(spec: ModelSpec, dataset: Dataset) -> float:
     return float(((ranks[0] - ranks[1]).abs() > 1).double().mean())
 
 
+def check_fallback(dataset: Dataset) -> tuple[float, float]:
+    """Steps that cannot be recorded, since they ask what a sum is, are taken all the same."""
+    take = Step._take
+
+    def asking(step: Step, rows: Tensor) -> None:
+        take(step, rows)
+        float(step._total)
+
+    Step._take = asking  # type: ignore[method-assign]
+    try:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            found = check_training(MODELS["ModulE-HH"], dataset, LOSSES[0])
+        return found if any("not replayed" in str(warning.message) for warning in said) else (1.0, 1.0)
+    finally:
+        Step._take = take  # type: ignore[method-assign]
+
+
+def passes(model: str, check: str, value: float, slope: float) -> bool:
+    """Print how far apart the devices are, and judge it."""
+    good = value < 2e-3 and slope < 2e-4
+    mark = "ok  " if good else "FAIL"
+    print(f"{mark} {model:18} {check:8} value {value:.1e}  slopes {slope:.1e}", flush=True)
+    return good
+
+
 def main() -> None:
     """Run every check of every row."""
     if not torch.cuda.is_available():
         raise SystemExit("no CUDA device: nothing to check; run this where torch.cuda.is_available()")
-    dataset, failed, count = graph(), 0, 0
+    dataset, passed = graph(), list[bool]()
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
-    for spec in MODELS.values():
+    short = [replace(spec.charted(EXPONENTIAL), name=f"{spec.name}, exp") for spec in TABLE_1[-3:]]
+    for spec in (*MODELS.values(), *short):
         found = {f"train {i}": check_training(spec, dataset, loss) for i, loss in enumerate(LOSSES)}
         found["chosen"] = check_chosen(spec, dataset)
         found["ranks"] = (check_ranks(spec, dataset), 0.0)
-        for name, (value, slope) in found.items():
-            good = value < 2e-3 and slope < 2e-4
-            failed, count = failed + (not good), count + 1
-            mark = "ok  " if good else "FAIL"
-            print(f"{mark} {spec.name:18} {name:8} value {value:.1e}  slopes {slope:.1e}", flush=True)
+        passed += [passes(spec.name, name, *differences) for name, differences in found.items()]
+    passed.append(passes("ModulE-HH", "fallback", *check_fallback(dataset)))
     steps._WORTH_COMPILING["cuda"] = 0  # and once compiled
     for name in ("ModulE-HH", "RotatE"):
-        value, slope = check_training(MODELS[name], dataset, LOSSES[0])
-        good = value < 2e-3 and slope < 2e-4
-        failed, count = failed + (not good), count + 1
-        print(f"{'ok  ' if good else 'FAIL'} {name:18} compiled value {value:.1e}  slopes {slope:.1e}")
-    print(f"{count - failed} of {count} checks passed")
-    sys.exit(bool(failed))
+        passed.append(passes(name, "compiled", *check_training(MODELS[name], dataset, LOSSES[0])))
+    print(f"{sum(passed)} of {len(passed)} checks passed")
+    sys.exit(not all(passed))
 
 
 if __name__ == "__main__":

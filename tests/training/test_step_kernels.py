@@ -1,13 +1,17 @@
 """The kernels of a step say what plain PyTorch says; without a GPU they run interpreted."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
+from modulekge.algebra.groups import EXPONENTIAL
 from modulekge.config import make_config
 from modulekge.models.model import Model
 from modulekge.models.spec import row
 from modulekge.models.table import MODELS
 from modulekge.training import exact
+from modulekge.training import tables as tables_module
 from modulekge.training.optimize import GpuAdagrad, make_optimizer
 from modulekge.training.questions import Questions
 from modulekge.training.step import Step
@@ -62,14 +66,19 @@ ROWS = [
     *(MODELS[name] for name in ("TransE", "DistMult", "ComplEx", "RotatE", "NagE", "ModulE-RC", "ModulE-HH")),
     MODELS["ModulE-RC-vector"],
     row("ModulE-CH", "C", "H", "GL(1,C)", "U_H(1)", "inner"),
+    *(replace(MODELS[name].charted(EXPONENTIAL), name=f"{name} exp") for name in ("ModulE-RC", "ModulE-HH")),
 ]
 
 
 @pytest.mark.parametrize("spec", ROWS, ids=lambda s: s.name)
-@pytest.mark.parametrize("answers", ["one", "all"])
+@pytest.mark.parametrize("answers", ["one", "all", "one, span by span"])
 def test_fused_tables_step_as_plain_ones(kernels, family, spec, answers, monkeypatch):
     """Build, score, bring back, update: with an entity asked for twice, and one whose vector is 0."""
-    settings = {"loss": {"answers": answers}, "penalty": {"strength": 0.1}, "train": {"batch": 6}}
+    if "span" in answers:
+        for module in (exact, tables_module):
+            monkeypatch.setattr(module, "EVEN", 3)
+        monkeypatch.setitem(exact._MOST_SCORES, DEVICE, 6 * 4)  # four entities at a time
+    settings = {"loss": {"answers": answers[:3]}, "penalty": {"strength": 0.1}, "train": {"batch": 6}}
     config = make_config([settings])
     questions = Questions.of(family, config.loss, torch.device(DEVICE))
     results = []

@@ -11,8 +11,8 @@ from modulekge.config import LossConfig
 from modulekge.machine import kernels
 from modulekge.models.model import Model
 from modulekge.shapes import Queries, Scores
-from modulekge.training.losses import Answers, Weights
-from modulekge.training.tables import Tables
+from modulekge.training.losses import Answers
+from modulekge.training.tables import EVEN, Tables
 
 PerQuestion = Float[Tensor, " b"]
 _MOST_SCORES = {"cpu": 1 << 26, "cuda": 1 << 28}  # held at a time
@@ -21,9 +21,8 @@ _MOST_SCORES = {"cpu": 1 << 26, "cuda": 1 << 28}  # held at a time
 def exact(
     model: Model,
     queries: Queries,
-    answers: Answers,
-    weights: Weights | None,
-    config: LossConfig,
+    target: "Target",
+    kind: str,
     tables: Tables,
 ) -> tuple[Float[Tensor, ""], Queries]:
     r"""$\sum_b w_b (\rho(f_b) - \sum_e y_{be} f_{be}) / \sum_b w_b$, and its slopes by the queries.
@@ -36,24 +35,22 @@ def exact(
     softmax scores them twice: for the sums, then for the slopes.
     """
     b, n_entities = len(queries), len(model.entity_scalar)
-    size = max(1, _MOST_SCORES[queries.device.type] // b)
+    size = max(1, _MOST_SCORES[queries.device.type] // b // EVEN) * EVEN
     spans = [slice(start, min(start + size, n_entities)) for start in range(0, n_entities, size)]
-    share = queries.new_full((b,), 1 / b) if weights is None else weights / weights.sum()
-    target = _target(answers, share, n_entities, config)
     sums = None
-    if config.kind == "softmax" and len(spans) > 1:
+    if kind == "softmax" and len(spans) > 1:
         with torch.no_grad():
             parts = [_Span(model, queries, span, tables).scores.logsumexp(1) for span in spans]
         sums = torch.stack(parts).logsumexp(0)
     losses, slopes = [] if sums is None else [sums], []
     for span in spans:
         part = _Span(model, queries, span, tables)
-        if config.kind == "softmax":
+        if kind == "softmax":
             losses.append(softmax_(part.scores, target, span.start, sums))
         else:
             losses.append(logistic_(part.scores, target, span.start))
         slopes.append(part.pull())
-    return (share * _sum(losses)).sum(), _sum(slopes)
+    return (target.share * _sum(losses)).sum(), _sum(slopes)
 
 
 def _sum(parts: list[Tensor]) -> Tensor:
@@ -71,16 +68,16 @@ class Target:
     everywhere: float  # which is this
     share: PerQuestion
 
-
-def _target(answers: Answers, share: PerQuestion, n_entities: int, config: LossConfig) -> Target:
-    starts = torch.arange(len(share) + 1, device=share.device)
-    amount = torch.full_like(share, 1 - config.smoothing)
-    if config.answers == "all":
-        starts = torch.searchsorted(answers.rows, starts)
-        if config.kind == "softmax":
-            amount = amount / starts.diff()
-    columns, rows = answers.columns.contiguous(), answers.rows
-    return Target(columns, rows, starts, amount, config.smoothing / n_entities, share)
+    @classmethod
+    def of(cls, answers: Answers, share: PerQuestion, n_entities: int, config: LossConfig) -> "Target":
+        """Return the target of questions that weigh so much, which in all is 1."""
+        starts = torch.arange(len(share) + 1, device=share.device)
+        amount = torch.full_like(share, 1 - config.smoothing)
+        if config.answers == "all":
+            starts = torch.searchsorted(answers.rows, starts)
+            if config.kind == "softmax":
+                amount = amount / starts.diff()
+        return cls(answers.columns, answers.rows, starts, amount, config.smoothing / n_entities, share)
 
 
 class _Span:

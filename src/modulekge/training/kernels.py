@@ -23,7 +23,7 @@ def softmax_(scores: Tensor, target: "Target", first: int, sums: Tensor | None) 
     losses = torch.empty_like(target.share)
     _softmax[(len(scores),)](
         scores, losses if sums is None else sums, losses,
-        target.columns, target.starts, target.amount, target.share,
+        target.columns.contiguous(), target.starts, target.amount, target.share,
         first, scores.shape[1], scores.stride(0), target.everywhere,
         sums is not None, target.everywhere > 0, _BLOCK, num_warps=16,
     )  # fmt: skip
@@ -36,18 +36,38 @@ def adagrad_(table: Tensor, grad: Tensor, total: Tensor, rate: Tensor, eps: floa
     _adagrad[(triton.cdiv(count, _BLOCK),)](table, grad, total, rate, count, eps, _BLOCK, num_warps=8)
 
 
-def build(scalar: Tensor, vector: Tensor, out: Tensor) -> None:
-    r"""$s_e \odot v_e / |v_e|$ of every entity; rows of ``out`` after the last entity become 0."""
+def build(scalar: Tensor, vector: Tensor, exponential: bool, out: Tensor) -> None:
+    r"""$s_e \odot v_e$ of every entity; rows of ``out`` after the last entity become 0.
+
+    $v_e$ is $x / |x|$ of the numbers $x$ in the table, or $\exp x$.
+    """
     k = out.shape[2]
     grid, block = _tiles(len(out), k)
     _build[grid](
         scalar, vector, out, len(scalar), len(out), k,
-        scalar.shape[1], vector.shape[1], out.shape[1], _ROWS, block,
+        scalar.shape[1], vector.shape[1], exponential, out.shape[1], _ROWS, block,
     )  # fmt: skip
+
+
+def place(ids: Tensor, slots: Tensor) -> None:
+    r"""$slots[ids[i]] \leftarrow i$; of several places of an entity, any one."""
+    _place[(triton.cdiv(len(ids), 256),)](ids, slots, len(ids), False, 256)
+
+
+def lift(ids: Tensor, slots: Tensor) -> None:
+    r"""$slots[ids[i]] \leftarrow -1$, which undoes :func:`place`."""
+    _place[(triton.cdiv(len(ids), 256),)](ids, slots, len(ids), True, 256)
+
+
+def merge(ids: Tensor, slots: Tensor, rows: Tensor) -> None:
+    """Add to the row of each entity's slot its other rows."""
+    width = rows[0].numel()
+    _merge[(len(ids), triton.cdiv(width, 1024))](ids, slots, rows, width, 1024)
 
 
 def update(
     tables: tuple[Tensor, Tensor],
+    exponential: bool,
     sums: list[Tensor],
     extra: list[Tensor],
     slopes: Tensor,
@@ -55,15 +75,15 @@ def update(
     rate: Tensor,
     eps: float,
 ) -> None:
-    r"""Bring the slopes by $s_e \odot v_e / |v_e|$ back to $s_e$ and $v_e$ and take a step of Adagrad.
+    r"""Bring the slopes by $s_e \odot v_e$ back to the tables and take a step of Adagrad.
 
-    ``extra`` slopes by $s_e$ and $v_e$ stand in the row ``slots[e]``, where that is not negative.
+    ``extra`` slopes by the tables stand in the row ``slots[e]``, where that is not negative.
     """
     (scalar, vector), k = tables, slopes.shape[2]
     grid, block = _tiles(len(scalar), k)
     _update[grid](
         scalar, vector, *sums, *extra, slopes, slots, rate, len(scalar), k, eps,
-        scalar.shape[1], vector.shape[1], slopes.shape[1], _ROWS, block, num_warps=8,
+        scalar.shape[1], vector.shape[1], exponential, slopes.shape[1], _ROWS, block, num_warps=8,
     )  # fmt: skip
 
 
@@ -171,9 +191,39 @@ def _normalised(v0, v1, v2, v3):
 
 
 @triton.jit
+def _exponential(x1, x2, x3):
+    r"""$\exp x$ of an imaginary $x$; returned with $\sin\theta / \theta$ and its slope by $\theta^2 / 2$."""
+    square = x1 * x1 + x2 * x2 + x3 * x3
+    small = square < 1e-4
+    safe = tl.where(small, 1.0, square)
+    theta = tl.sqrt(square)
+    cosine = tl.cos(theta)
+    sinc = tl.where(small, 1 - square / 6, tl.sin(theta) / tl.sqrt(safe))
+    bend = tl.where(small, square / 30 - 1 / 3, (cosine - sinc) / safe)
+    return cosine, sinc * x1, sinc * x2, sinc * x3, sinc, bend
+
+
+@triton.jit
+def _place(ids, slots, count, LIFT: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    e = tl.load(ids + i, i < count, 0)
+    tl.store(slots + e, tl.full((BLOCK,), -1, tl.int32) if LIFT else i, i < count)
+
+
+@triton.jit
+def _merge(ids, slots, rows, width, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    slot = tl.load(slots + tl.load(ids + row)).to(tl.int64)
+    if slot != row:
+        place = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+        inside = place < width
+        tl.atomic_add(rows + slot * width + place, tl.load(rows + row * width + place, inside, 0.0), inside)
+
+
+@triton.jit
 def _build(
-    s, v, out, count, rows, k,
-    S: tl.constexpr, V: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    s, v, out, count, rows, k, S: tl.constexpr, V: tl.constexpr, EXPONENTIAL: tl.constexpr,
+    D: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     es = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
     ks = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
@@ -181,7 +231,10 @@ def _build(
     s0, s1, s2, s3 = _load(s + es * S * k + ks, k, inside, S)
     v0, v1, v2, v3 = _load(v + es * V * k + ks, k, inside, V)
     if V > 0:
-        v0, v1, v2, v3, _, _ = _normalised(v0, v1, v2, v3)
+        if EXPONENTIAL:
+            v0, v1, v2, v3, _, _ = _exponential(v0, v1, v2)
+        else:
+            v0, v1, v2, v3, _, _ = _normalised(v0, v1, v2, v3)
     x0, x1, x2, x3 = _product(s0, s1, s2, s3, v0, v1, v2, v3)
     x0, x1 = tl.where(inside, x0, 0.0), tl.where(inside, x1, 0.0)
     x2, x3 = tl.where(inside, x2, 0.0), tl.where(inside, x3, 0.0)
@@ -213,7 +266,8 @@ def _steps(x, g0, g1, g2, g3, total, extra, slot, es, ks, k, mask, rate, eps, D:
 @triton.jit
 def _update(
     s, v, s_total, v_total, s_extra, v_extra, slopes, slots, rate, count, k, eps,
-    S: tl.constexpr, V: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    S: tl.constexpr, V: tl.constexpr, EXPONENTIAL: tl.constexpr,
+    D: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     es = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
     ks = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
@@ -225,13 +279,20 @@ def _update(
     eta = tl.load(rate)
     u0, u1, u2, u3 = v0, v1, v2, v3
     if V > 0:
-        u0, u1, u2, u3, inverse, zero = _normalised(v0, v1, v2, v3)
+        if EXPONENTIAL:
+            u0, u1, u2, u3, sinc, bend = _exponential(v0, v1, v2)
+        else:
+            u0, u1, u2, u3, inverse, zero = _normalised(v0, v1, v2, v3)
     if S > 0:
         p0, p1, p2, p3 = _product(g0, g1, g2, g3, u0, -u1, -u2, -u3)  # g times the conjugate of v
         _steps(s, p0, p1, p2, p3, s_total, s_extra, slot, es, ks, k, inside, eta, eps, S)
     if V > 0:
         p0, p1, p2, p3 = _product(s0, -s1, -s2, -s3, g0, g1, g2, g3)
-        along = tl.where(zero, 0.0, u0 * p0 + u1 * p1 + u2 * p2 + u3 * p3)
-        p0, p1 = (p0 - along * u0) * inverse, (p1 - along * u1) * inverse
-        p2, p3 = (p2 - along * u2) * inverse, (p3 - along * u3) * inverse
+        if EXPONENTIAL:
+            along = bend * (p1 * v0 + p2 * v1 + p3 * v2) - sinc * p0
+            p0, p1, p2 = sinc * p1 + along * v0, sinc * p2 + along * v1, sinc * p3 + along * v2
+        else:
+            along = tl.where(zero, 0.0, u0 * p0 + u1 * p1 + u2 * p2 + u3 * p3)
+            p0, p1 = (p0 - along * u0) * inverse, (p1 - along * u1) * inverse
+            p2, p3 = (p2 - along * u2) * inverse, (p3 - along * u3) * inverse
         _steps(v, p0, p1, p2, p3, v_total, v_extra, slot, es, ks, k, inside, eta, eps, V)

@@ -2,6 +2,7 @@
 
 import warnings
 from contextlib import nullcontext
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
@@ -13,8 +14,8 @@ from modulekge.config import Config
 from modulekge.machine import can_compile, compiled
 from modulekge.models.model import Model, Some
 from modulekge.shapes import Ids, Queries
-from modulekge.training.exact import exact
-from modulekge.training.losses import LOSSES, average
+from modulekge.training.exact import Target, exact
+from modulekge.training.losses import LOSSES, Answers, average
 from modulekge.training.optimize import matmul_precision
 from modulekge.training.penalty import penalty
 from modulekge.training.questions import Questions, answers_of, candidate_scores, dropout
@@ -40,6 +41,10 @@ class Step:
             warnings.filterwarnings("ignore", "Attempting to run cuBLAS")
         self._rows = torch.empty(config.train.batch, dtype=torch.long, device=device)
         self._asked = model.part(2 * config.train.batch)
+        each = torch.arange(config.train.batch, device=device)
+        share = model.entity_scalar.new_full(each.shape, 1 / len(each))
+        self._even = Target.of(Answers(each, each), share, len(model.entity_scalar), config.loss)
+        self._one = share.new_ones(())
         self._graph: torch.cuda.CUDAGraph | None = None
         # Where questions have any number of answers, no two steps are alike
         alike = config.loss.answers == "one"
@@ -67,15 +72,25 @@ class Step:
                 self._to_go -= 1
                 self._take(rows)
             else:
-                self._rows.copy_(rows)
-                self._graph = self._graph or self._recorded()
-                self._graph.replay()
+                self._replay(rows)
 
     def mean(self, count: int) -> float:
         """Wait for the steps since :meth:`begin` and return their mean loss over so many questions."""
         if self._stream:
             torch.cuda.current_stream(self._device).wait_stream(self._stream)
         return float(self._total) / count
+
+    def _replay(self, rows: Ids) -> None:
+        """Take a step as recorded; where none can be recorded, this one and all others as they come."""
+        self._rows.copy_(rows)
+        try:
+            self._graph = self._graph or self._recorded()
+        except RuntimeError as error:
+            warnings.warn(f"steps are not replayed, which is slower: {error}", stacklevel=2)
+            self._to_go = -1
+            self._take(rows)
+        else:
+            self._graph.replay()
 
     def _recorded(self) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
@@ -90,7 +105,8 @@ class Step:
         weights = self._questions.weights
         self._optimizer.zero_grad()
         with matmul_precision(self._config.train.matmul, self._device):
-            value = loss(self._questions.triples[rows], None if weights is None else weights[rows])
+            batch = self._questions.triples.index_select(0, rows)
+            value = loss(batch, None if weights is None else weights.index_select(0, rows))
         self._optimizer.step()
         self._total.add_(value, alpha=len(rows))
 
@@ -115,24 +131,36 @@ class Step:
         """
         heads, relations, _ = batch.unbind(1)
         model, config, b = self._model, self._config, len(batch)
-        answers = answers_of(batch, self._questions.known, config.loss)
-        ids = torch.cat([heads, answers.columns])
+        target = self._target(batch, weights)
+        ids = torch.cat([heads, target.columns])
+        target = replace(target, columns=ids[b:])
         usual = len(ids) == len(self._asked.entity_scalar)
         few = self._asked if usual else model.part(len(ids))
         self._tables.gather(ids, few)
         ask = compiled(asked, dynamic=False) if self._compile and usual else asked
         one = config.loss.answers == "one"
-        rows: Some = slice(b) if one else answers.rows
-        answered = relations if one else relations[answers.rows]
+        rows: Some = slice(b) if one else target.rows
+        answered = relations if one else relations[target.rows]
         queries, rest = ask(
             few, slice(b), relations, rows, answered, slice(b, len(ids)), config, self._generator
         )
-        value, slopes = exact(model, queries, answers, weights, config.loss, self._tables)
-        roots = [(queries, slopes), (rest, torch.ones_like(rest))]
+        value, slopes = exact(model, queries, target, config.loss.kind, self._tables)
+        roots = [(queries, slopes), (rest, self._one)]
         torch.autograd.backward(*zip(*(root for root in roots if root[0].requires_grad), strict=True))
         self._tables.add(ids, few)
         total: Tensor = value + rest.detach()
         return total
+
+    def _target(self, batch: Tensor, weights: Tensor | None) -> Target:
+        """Return what a batch asks for; where a question has one answer, little of it is made anew."""
+        b, even = len(batch), self._even
+        share = None if weights is None else weights / weights.sum()
+        if self._config.loss.answers == "one" and b == len(even.share):
+            return replace(even, columns=batch[:, 2], share=even.share if share is None else share)
+        if share is None:
+            share = even.share.new_full((b,), 1 / b)
+        answers = answers_of(batch, self._questions.known, self._config.loss)
+        return Target.of(answers, share, len(self._model.entity_scalar), self._config.loss)
 
 
 def asked(

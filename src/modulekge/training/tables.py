@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from modulekge.algebra.algebra import ALGEBRAS
-from modulekge.algebra.groups import FREE, NORMALISED, ONE
+from modulekge.algebra.groups import EXPONENTIAL, FREE, NORMALISED, ONE
 from modulekge.algebra.scores import product
 from modulekge.machine import kernels
 from modulekge.models.model import Model
@@ -18,7 +18,11 @@ from modulekge.shapes import Elements, Entities, Numbers
 from modulekge.training.optimize import GpuAdagrad
 
 Build = Callable[[Numbers, Numbers], Elements]
-_EVEN = 64  # rows of a table for which products of matrices have fast kernels
+EVEN = 64  # rows of a table for which products of matrices have fast kernels
+
+
+def _even(rows: int) -> int:
+    return -(-rows // EVEN) * EVEN
 
 
 class Tables(ABC):
@@ -87,16 +91,22 @@ class PlainTables(Tables):
 class FusedTables(Tables):
     """Rows over R, C and H with Adagrad on a GPU: one kernel builds, one brings back and updates.
 
-    The slopes by the tables are never written down; the optimiser finds none and leaves them alone.
+    The slopes by the tables are never written down; the optimiser finds none and leaves them alone. Where
+    entities are scalars alone, they are not built: their table moves into one with a few rows more.
     """
 
     def __init__(self, model: Model, optimizer: GpuAdagrad, gpu: Any) -> None:
         super().__init__(model)
         self._optimizer, self._gpu, count = optimizer, gpu, len(self._scalar)
-        self._slots = torch.empty(count, dtype=torch.long, device=self._scalar.device)
+        self._slots = torch.full((count,), -1, dtype=torch.int32, device=self._scalar.device)
         self._slopes: Tensor | None = None
         self._size = len(model.spec.entity(self._scalar[:1].detach(), self._vector[:1].detach())[0])
-        self._k = model.k
+        self._k, self._exponential = model.k, model.spec.vector.chart is EXPONENTIAL
+        self._ready: Tensor | None = None
+        if model.spec.vector.trivial:
+            self._ready = self._scalar.new_zeros(_even(count), self._size, self._k)
+            self._ready[:count] = self._scalar.data
+            self._scalar.data = self._ready[:count]
 
     @staticmethod
     def fit(spec: ModelSpec, optimizer: Optimizer) -> bool:
@@ -106,7 +116,7 @@ class FusedTables(Tables):
             isinstance(optimizer, GpuAdagrad)
             and spec.score.join is product
             and s.chart in (FREE, ONE)
-            and v.chart in (NORMALISED, ONE)
+            and v.chart in (NORMALISED, EXPONENTIAL, ONE)
             and s.algebra in ALGEBRAS
             and v.algebra in ALGEBRAS
             and len(v.factors) == 1
@@ -114,9 +124,11 @@ class FusedTables(Tables):
 
     def build(self, span: slice) -> Entities:
         """See :meth:`Tables.build`."""
-        count = span.stop - span.start
-        out = self._scalar.new_empty(-(-count // _EVEN) * _EVEN, self._size, self._k)
-        self._gpu.build(self._scalar[span], self._vector[span], out)
+        count = _even(span.stop - span.start)
+        if self._ready is not None:
+            return self._ready[span.start : span.start + count]
+        out = self._scalar.new_empty(count, self._size, self._k)
+        self._gpu.build(self._scalar[span], self._vector[span], self._exponential, out)
         return out
 
     def pull(self, span: slice, slopes: Entities) -> None:
@@ -131,18 +143,19 @@ class FusedTables(Tables):
 
     def add(self, ids: Tensor, rows: Model) -> None:
         """See :meth:`Tables.add`; with these the tables are updated."""
-        self._slots.fill_(-1)
-        self._slots[ids] = torch.arange(len(ids), device=ids.device)  # of several for an entity, any one
-        places = self._slots[ids]
-        extra = [torch.zeros_like(part) for _, part in self._pairs(rows)]
-        for whole, (_, part) in zip(extra, self._pairs(rows), strict=True):
-            if part.grad is not None:
-                whole.index_add_(0, places, part.grad)
+        gpu, extra = self._gpu, []
+        gpu.place(ids, self._slots)
+        for _, part in self._pairs(rows):
+            extra.append(torch.zeros_like(part) if part.grad is None else part.grad.contiguous())
+            if part.numel():
+                gpu.merge(ids, self._slots, extra[-1])
         group = self._optimizer.param_groups[0]
         sums = [self._optimizer.memory(table) for table in (self._scalar, self._vector)]
-        self._gpu.update(
-            (self._scalar, self._vector), sums, extra, self._slopes, self._slots, group["lr"], group["eps"]
+        tables = (self._scalar, self._vector)
+        gpu.update(
+            tables, self._exponential, sums, extra, self._slopes, self._slots, group["lr"], group["eps"]
         )
+        gpu.lift(ids, self._slots)
         self._slopes = None
 
 
