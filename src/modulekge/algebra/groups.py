@@ -189,6 +189,7 @@ class Law:
     act: Callable[[Algebra, Elements, Elements], Elements]
     adjoint: Callable[[Algebra, Elements], Elements] | None
     measured: Callable[[Elements], Elements] = _whole  # the part of an element whose norm a penalty takes
+    added: Callable[[Elements], Elements] | None = None  # the part that is added to what is then multiplied
 
 
 def _conj(a: Algebra, g: Elements) -> Elements:
@@ -234,7 +235,7 @@ left = Law("left", lambda a, g, x: a.mul(g, x), _conj)
 right = Law("right", lambda a, g, x: a.mul(x, g), _conj)
 both = Law("both", _turn, _conj)
 shift = Law("shift", lambda a, g, x: x + g, lambda a, g: -g)
-affine = Law("affine", _affine, None, lambda g: g.chunk(2, dim=-2)[1])
+affine = Law("affine", _affine, None, lambda g: g.chunk(2, dim=-2)[1], lambda g: g.chunk(2, dim=-2)[0])
 moving = Law("moving", _affine, _undone, lambda g: g.chunk(2, dim=-2)[1])
 mixed = Law("mixed", _mix, _mix_back, lambda g: g[..., :1, :])
 stretched = Law("stretched", _stretch, lambda a, g: 1 / g)

@@ -133,6 +133,14 @@ class Model(nn.Module):
             return numbers.new_ones(len(numbers), self.k)
         return N(group.point(numbers))
 
+    def head_norms(self, rows: Some, ids: Ids) -> Float[Tensor, "b n"]:
+        r"""$N(s_h)$, or $N(s_h + b_r)$ where a relation adds $b_r$ before it multiplies."""
+        action = self.spec.scaling
+        if action.law.added is None:
+            return self.entity_norms(rows)
+        moves = action.group.point(take(self.relation_scaling, self._relation_rows(ids)))
+        return N(self.spec.scalar.point(take(self.entity_scalar, rows)) + action.law.added(moves))
+
     def relation_norms(self, ids: Ids) -> Float[Tensor, "b n"]:
         r"""$N(s_r \odot v_r) = N(s_r)$, with $r$ read as the module element $s_r \odot v_r$.
 

@@ -14,9 +14,11 @@ def penalty(
 ) -> Float[Tensor, ""]:
     r"""$\lambda (\lambda_1 G(h) + \lambda_2 G(r) + \lambda_3 G(t) + \mu (G(hr) + G(tr)))$, mean over a batch.
 
-    Moduli multiply, so $N(hr) = N(h) N(r)$: with $p = 2$ the last two terms are those of DURA.
+    A head is taken as it is multiplied: with what the relation adds to it, if anything, which nothing else
+    holds. Moduli multiply, so $N(hr) = N(h) N(r)$: with $p = 2$ the last two terms are those of DURA.
     """
-    h, r, t = model.entity_norms(heads), model.relation_norms(relations), model.entity_norms(tails)
+    h, t = model.head_norms(heads, relations), model.entity_norms(tails)
+    r = model.relation_norms(relations)
     terms = (
         (config.head, h),
         (config.relation, r),
