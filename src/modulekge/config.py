@@ -75,6 +75,7 @@ class TrainConfig:
     decay: float = 1.0  # the learning rate is multiplied by this after each epoch
     drop_after: int = 0  # after this epoch it is divided by 10 and the optimiser starts anew; 0: never
     dropout: float = 0.0  # share of a query's numbers set to 0 in training
+    average: float = 0.0  # a: what is validated and kept is a mean of weights, a mean + (1 - a) weights
     every: int = 5  # epochs from one validation to the next
     patience: int = 0  # validations without a better valid MRR before stopping; 0: never stop early
     seed: int = 0
@@ -132,6 +133,7 @@ _BOUNDS = (
     ("train.decay", 1e-3, 1),
     ("train.drop_after", 0, 1_000_000),
     ("train.dropout", 0, 0.99),
+    ("train.average", 0, 0.9999),
     ("train.every", 1, 1_000_000),
     ("train.patience", 0, 1_000_000),
     ("train.seed", 0, 2**32 - 1),

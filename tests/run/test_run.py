@@ -45,6 +45,17 @@ def test_the_best_weights_are_kept_beside_the_last(run):
     assert modulekge.evaluate(run, "valid").both["mrr"] == pytest.approx(max(curve.values()))
 
 
+def test_mean_weights_are_kept_with_and_without_a_valid_split(family, tmp_path):
+    settings = {**SMALL, "train.average": 0.7}
+    run = train(family, "ModulE-HH", settings, tmp_path / "with")
+    curve = [r.valid["mrr"] for r in run.folder.records() if r.valid]
+    assert modulekge.evaluate(run, "valid").both["mrr"] == pytest.approx(max(curve))
+    alone = replace(family, valid=family.valid[:0])
+    run = train(alone, "ModulE-HH", settings, tmp_path / "without")
+    checkpoint = load_file(run.folder.checkpoint)
+    assert torch.equal(run.model.entity_scalar, checkpoint["optimizer:entity_scalar.mean"])
+
+
 def interrupted(family, path, after, **settings):
     """Train until an epoch and leave the loop there."""
     config = resolve(family, "ModulE-HH", [{"model": {"k": 4}, "train": {**TRAIN, **settings}}])
@@ -62,9 +73,11 @@ TRAIN = {"epochs": 6, "batch": 7, "every": 2}
 
 @pytest.mark.parametrize("after", [1, 2, 3, 5])
 @pytest.mark.parametrize("optimizer", ["adagrad", "adam"])
-def test_a_run_left_after_any_epoch_goes_on_bit_for_bit(family, tmp_path, after, optimizer):
-    whole = interrupted(family, tmp_path / "whole", 6, optimizer=optimizer)
-    cut = interrupted(family, tmp_path / "cut", after, optimizer=optimizer)
+@pytest.mark.parametrize("average", [0.0, 0.7])
+def test_a_run_left_after_any_epoch_goes_on_bit_for_bit(family, tmp_path, after, optimizer, average):
+    settings = {"optimizer": optimizer, "average": average}
+    whole = interrupted(family, tmp_path / "whole", 6, **settings)
+    cut = interrupted(family, tmp_path / "cut", after, **settings)
     assert [r.epoch for r in cut.records()] == list(range(1, after + 1))
     assert load(cut.path).model  # usable as it is
     for _ in continue_run(cut):

@@ -8,7 +8,8 @@ from modulekge.evaluation.evaluate import rank
 from modulekge.models.model import Model
 from modulekge.models.table import MODELS
 from modulekge.training import fit as fitting
-from modulekge.training.fit import EpochRecord, Glance, fit
+from modulekge.training.average import averaged
+from modulekge.training.fit import EpochRecord, Glance, fit, validate
 from modulekge.training.optimize import make_optimizer, matmul_precision, pick_device
 
 
@@ -93,6 +94,29 @@ def test_the_drop_divides_the_rate_and_clears_the_memory(family):
             steps.append(int(optimizer.state[model.entity_scalar]["step"]))
     assert rates == pytest.approx([0.02, 0.02, 0.002, 0.002])
     assert steps == [6, 12, 6, 12]
+
+
+@pytest.mark.parametrize("optimizer", ["adagrad", "adam"])
+def test_the_mean_of_weights_is_validated_and_the_weights_go_on(family, optimizer):
+    """Means of one, two, three epochs alike; then the old mean keeps its share."""
+    results = []
+    for average in (0.0, 0.6):
+        settings = {"epochs": 5, "every": 1, "drop_after": 4, "optimizer": optimizer, "average": average}
+        model, optimizer_, config = setup(family, **settings)
+        seen = []
+        for event in fit(model, family, optimizer_, config):
+            if isinstance(event, EpochRecord):
+                with averaged(model, optimizer_, config.train):
+                    valid = validate(model, family)
+                    seen.append((model.entity_scalar.detach().clone(), event.valid))
+                assert valid == event.valid
+        results.append(([weights for weights, _ in seen], model.entity_scalar.detach()))
+    (weights, last), (means, own) = results
+    assert torch.equal(last, own)
+    mean = weights[0]
+    for new, kept, share in zip(weights, means, (0, 1 / 2, 0.6, 0.6, 0.6), strict=True):
+        mean = share * mean + (1 - share) * new
+        torch.testing.assert_close(kept, mean)
 
 
 def test_long_epochs_are_glanced_at(family, monkeypatch):

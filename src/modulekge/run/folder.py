@@ -26,6 +26,7 @@ from modulekge.errors import ConfigError, RunError
 from modulekge.evaluation.report import Report
 from modulekge.models.model import Model
 from modulekge.models.table import spec_of
+from modulekge.training.average import MEAN
 from modulekge.training.fit import EpochRecord
 from modulekge.training.optimize import load_state, state_tensors
 from modulekge.version import __version__
@@ -138,7 +139,10 @@ class RunFolder:
         if not path.exists():
             raise RunError(f"{self.path}: no weights yet; 'modulekge resume {self.path}' trains them")
         tensors, _ = _read_tensors(path)
-        _load_weights(model, {k: v for k, v in tensors.items() if not k.startswith(_STATE)}, path)
+        own = {name: value for name, value in tensors.items() if not name.startswith(_STATE)}
+        if config.train.average:
+            own = {name: tensors.get(f"{_STATE}{name}.{MEAN}", value) for name, value in own.items()}
+        _load_weights(model, own, path)
         return model
 
     def save_weights(self, model: nn.Module) -> None:

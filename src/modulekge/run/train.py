@@ -19,6 +19,7 @@ from modulekge.models.model import Model
 from modulekge.models.spec import COLUMNS, ModelSpec, chart, row
 from modulekge.models.table import named, spec_of
 from modulekge.run.folder import RunFolder, new_model, write_file
+from modulekge.training.average import averaged
 from modulekge.training.fit import EpochRecord, Glance, fit
 from modulekge.training.optimize import make_optimizer, pick_device
 
@@ -139,7 +140,8 @@ def continue_run(
                 folder.add_record(event)
                 if event.valid and event.valid["mrr"] > best:
                     best = event.valid["mrr"]
-                    folder.save_weights(model)
+                    with averaged(model, optimizer, config.train):
+                        folder.save_weights(model)
                 final = event.epoch == config.train.epochs or stalled(records, config.train.patience)
                 if event.valid or final or time.monotonic() - saved_at > _CHECKPOINT_SECONDS:
                     folder.save_checkpoint(model, optimizer, event.epoch)

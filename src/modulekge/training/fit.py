@@ -14,6 +14,7 @@ from modulekge.errors import TrainingError
 from modulekge.evaluation.evaluate import rank
 from modulekge.evaluation.metrics import metrics
 from modulekge.models.model import Model
+from modulekge.training.average import averaged, update_mean
 from modulekge.training.optimize import begin_epoch
 from modulekge.training.questions import Questions
 from modulekge.training.step import Step
@@ -68,7 +69,9 @@ def fit(
                 f"lower train.lr (now {train.lr:g}) or more penalty.strength ({config.penalty.strength:g})"
             )
         due = epoch % train.every == 0 or epoch == train.epochs
-        valid = validate(model, dataset) if due else None
+        update_mean(model, optimizer, train, epoch)
+        with averaged(model, optimizer, train):
+            valid = validate(model, dataset) if due else None
         rate = float(optimizer.param_groups[0]["lr"])
         yield EpochRecord(epoch, mean, rate, seconds, len(dataset.train) / seconds, valid)
 

@@ -10,6 +10,7 @@ from torch.optim import Optimizer
 from modulekge.config import TrainConfig
 from modulekge.errors import ConfigError
 from modulekge.machine import kernels
+from modulekge.training.average import MEAN
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> Optimizer:
@@ -58,8 +59,9 @@ def begin_epoch(optimizer: Optimizer, config: TrainConfig, epoch: int) -> None:
         group["lr"] = group["lr"].fill_(rate) if isinstance(group["lr"], Tensor) else rate
     if dropped and epoch == config.drop_after + 1:
         for memory in optimizer.state.values():
-            for quantity in memory.values():
-                quantity.zero_()
+            for name, quantity in memory.items():
+                if name != MEAN:
+                    quantity.zero_()
 
 
 def state_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
