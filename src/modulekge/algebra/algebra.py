@@ -2,12 +2,21 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from modulekge.shapes import Elements
+
+Places = tuple[tuple[int, ...], ...]
+
+
+def _places(signs: Int[Tensor, "i j d"]) -> Places:
+    r"""Say which of $x_0, \dots, x_{d-1}, -x_0, \dots$ is $\sum_k s_{ijk} x_k$, one $s_{ijk}$ being not 0."""
+    both = torch.cat([signs > 0, signs < 0], dim=-1)
+    return tuple(tuple(row) for row in both.int().argmax(-1).tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,6 +26,7 @@ class Algebra:
     name: str
     constants: Int[Tensor, "d d d"]
     _terms: tuple[tuple[tuple[int, int, int], ...], ...] = field(init=False, repr=False)
+    _places: dict[str, Places] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Unroll the sum: per component $k$ of a product, the $(i, j, c_{ijk})$ that are not zero."""
@@ -25,6 +35,9 @@ class Algebra:
             tuple((i, j, int(self.constants[i, j, k])) for i, j in pairs) for k, pairs in enumerate(found)
         )
         object.__setattr__(self, "_terms", terms)
+        axes = {"left": (0, 2, 1), "right": (1, 2, 0), "pair": (0, 1, 2)}
+        places = {way: _places(self.constants.permute(order)) for way, order in axes.items()}
+        object.__setattr__(self, "_places", places)
 
     @property
     def dim(self) -> int:
@@ -63,6 +76,18 @@ class Algebra:
                     total = torch.addcmul(total, x, y, value=c)
                 components.append(total)
         return torch.stack(components, dim=-2)
+
+    def by_basis(
+        self, x: Elements, way: Literal["left", "right", "pair"], rows: int, columns: int
+    ) -> Float[Tensor, "*b rows columns n"]:
+        r"""$(e_i x)_j$, $(x e_i)_j$ or, of a pair, $\langle e_i e_j, x \rangle$, for the first $i$ and $j$.
+
+        A product of basis elements is one of them but for its sign, so nothing need be multiplied.
+        """
+        signed = torch.cat([x, -x], dim=-2).unbind(-2)
+        table = [place for row in self._places[way][:rows] for place in row[:columns]]
+        stacked = torch.stack([signed[place] for place in table], dim=-2)
+        return stacked.reshape(*x.shape[:-2], rows, columns, x.shape[-1])
 
     def conj(self, x: Elements) -> Elements:
         r"""$\bar x = x_0 e_0 - \sum_{i>0} x_i e_i$."""

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TypeVar
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from modulekge.algebra.algebra import Algebra, H
@@ -164,12 +164,12 @@ class ModelSpec:
             raise ConfigError(
                 f"model {self.name}: its scores are not linear in the relation; set loss.relations = 0"
             )
-        parts = [
-            (self._join(moved, turned) * t).sum(-2)
-            for moved in self._by_basis(self.scaling, s, self.scalar.algebra)
-            for turned in self._by_basis(self.rotation, v, self.vector.algebra)
-        ]
-        return torch.stack(parts, dim=-2)
+        moved = self._by_basis(self.scaling, s, self.scalar.algebra)
+        turned = self._by_basis(self.rotation, v, self.vector.algebra)
+        sizes = moved.shape[-2], turned.shape[-2]
+        pairs = self.algebra.by_basis(t, "pair", *sizes)  # <e_p . e_q, t>
+        half = (moved.unsqueeze(-2) * pairs.unsqueeze(-4)).sum(-3)
+        return (half.unsqueeze(-3) * turned.unsqueeze(-4)).sum(-2).flatten(-3, -2)
 
     def relation_table(self, scaling: Numbers, rotation: Numbers) -> Elements:
         r"""$s_r \otimes v_r$ of relations, in the order of :meth:`relation_parts`."""
@@ -177,11 +177,11 @@ class ModelSpec:
         return (a.unsqueeze(-2) * b.unsqueeze(-3)).flatten(-3, -2)
 
     @staticmethod
-    def _by_basis(action: Action, x: Elements, a: Algebra) -> list[Elements]:
+    def _by_basis(action: Action, x: Elements, a: Algebra) -> Float[Tensor, "b basis d n"]:
+        """$T_e(x)$ for each basis element $e$ of the group."""
         if action.group.trivial:
-            return [x]
-        basis = torch.eye(action.group.size, dtype=x.dtype, device=x.device)[:, :, None]
-        return [action.law.act(a, e.expand(len(x), -1, x.shape[-1]), x) for e in basis]
+            return x.unsqueeze(-3)
+        return a.by_basis(x, "left" if action.law is left else "right", action.group.size, x.shape[-2])
 
     def _join(self, s: Elements, v: Elements) -> Elements:
         if self.vector.trivial:
