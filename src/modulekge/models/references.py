@@ -15,7 +15,8 @@ _REFERENCES = {
     "HAKE": "Zhang, Cai, Zhang, Wang: Learning Hierarchy-Aware Knowledge Graph Embeddings for Link "
     "Prediction. AAAI 2020",
     "NagE": "Yang, Sha, Hong: NagE: Non-Abelian Group Embedding for Knowledge Graphs. CIKM 2020",
-    "DensE": "Lu et al.: DensE. arXiv, 2020, as the ModulE paper cites it",
+    "DensE": "Lu, Hu, Lin: DensE: An Enhanced Non-commutative Representation for Knowledge Graph Embedding "
+    "with Adaptive Semantic Hierarchy. Neurocomputing 476, 2022; arXiv 2008.04548, 2020",
     "HopfE": "Bastos et al.: HopfE: Knowledge Graph Representation Learning using Inverse Hopf Fibrations. "
     "CIKM 2021",
     "GrpQ8": "Yang et al., CIKM 2021, as the ModulE paper cites it; this row is our reading, the group "
