@@ -1,0 +1,86 @@
+"""The program: its root, the options that commands share, and how it ends."""
+
+import os
+import sys
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Annotated, NoReturn, cast
+
+import typer
+
+from modulekge.errors import ModulekgeError
+from modulekge.version import __version__
+
+# click's, which newer versions of typer carry inside them
+UsageError = cast("type[Exception]", typer.BadParameter.__bases__[0])
+
+app = typer.Typer(
+    help="Module embeddings of knowledge graphs: train exactly, rank honestly, answer by name.",
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, as 'train' makes it.")]
+DataArgument = Annotated[
+    str, typer.Argument(metavar="DATA", help="A known name ('data list'), a folder of splits, or one file.")
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(help="Folder with benchmark folders; also the variable MODULEKGE_DATA."),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A setting, such as train.epochs=5; repeatable."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
+All = Annotated[bool, typer.Option("--all", help="Show every relation.")]
+
+
+def main() -> NoReturn:
+    """Run a command; what a user can mend is one line on stderr and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name the terminal cannot show is no failure
+    asked = sys.argv[1:]
+    try:
+        sys.exit(app(asked or ["--help"], prog_name="modulekge", standalone_mode=False))
+    except ModulekgeError as error:
+        _fail(f"error: {error}", 2)
+    except UsageError as error:
+        context = getattr(error, "ctx", None)
+        _fail(f"error: {error}; see '{context.command_path if context else 'modulekge'} --help'", 2)
+    except (typer.Abort, KeyboardInterrupt):
+        _fail("interrupted", 130)
+    except BrokenPipeError:
+        sys.stdout = None  # nobody reads it any more
+        sys.exit(1)
+    except (OSError, MemoryError) as error:
+        _fail(f"error: {error}; check the path, its permissions and the free space and memory", 2)
+    except Exception as error:
+        if "memory" in str(error):  # torch has no class for it on the CPU
+            _fail(f"error: {error}; lower model.k or train.batch", 2)
+        if os.environ.get("MODULEKGE_TRACEBACK"):
+            raise
+        advice = "please report it, with what MODULEKGE_TRACEBACK=1 prints"
+        _fail(f"internal error: {type(error).__name__}: {error}; {advice}", 1)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    print(" ".join(message.split()), file=sys.stderr)
+    sys.exit(code)
+
+
+def _version(wanted: bool | None) -> None:
+    if wanted:
+        print(f"modulekge {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool | None, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = None,
+) -> None:
+    pass

@@ -1,0 +1,50 @@
+"""Commands about models."""
+
+import json
+from itertools import chain
+from typing import Annotated
+
+import typer
+
+from modulekge import show
+from modulekge.algebra.groups import UNIT_CHARTS
+from modulekge.cli.app import Json, app
+from modulekge.models.references import reference
+from modulekge.models.spec import chart as chart_named
+from modulekge.models.table import ABLATIONS, COMPARED, READINGS, TABLE_1
+
+
+@app.command(epilog="Example: modulekge models --chart exponential")
+def models(
+    chart: Annotated[
+        str, typer.Option(help=f"Chart of unit elements: {', '.join(UNIT_CHARTS)}.")
+    ] = "normalised",
+    cite: Annotated[bool, typer.Option(help="Print the reference of each model instead.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Print Table 1 of the paper from the rows, with ablations and readings.
+
+    Columns entity and relation count parameters (the dimension of the groups), stored the numbers kept
+    under the chart (entity / relation), query the length of the vector that meets the entity table;
+    k is the number of blocks.
+    """
+    chosen = chart_named(chart)
+    groups = {
+        "Table 1": TABLE_1,
+        "Compared with": COMPARED,
+        "Ablations": ABLATIONS,
+        "Readings of ModulE-HH": READINGS,
+    }
+    if as_json:
+        rows = [{"name": s.name, **s.words(), "query": s.query_size} for g in groups.values() for s in g]
+        print(json.dumps(rows))
+        return
+    out = show.console()
+    if cite:
+        for spec in chain(*groups.values()):
+            out.print(f"{spec.name}: {reference(spec)}")
+        return
+    for title, specs in groups.items():
+        out.print(title, style="bold")
+        out.print(show.models_table(specs, chosen))
+        out.print()

@@ -1,0 +1,145 @@
+"""Commands that make runs and ask them."""
+
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+from rich.console import Console
+
+from modulekge import show
+from modulekge.cli.app import All, DataArgument, DataDir, Json, RunArgument, Settings, app
+from modulekge.config import parse_setting, write_config
+from modulekge.data.dataset import Split
+from modulekge.data.registry import open_dataset
+from modulekge.evaluation.report import evaluate as evaluate_model
+from modulekge.run.folder import RunFolder
+from modulekge.run.train import continue_run, default_folder, load, resolve
+from modulekge.serving.predictor import predict as predict_by_name
+from modulekge.training.fit import EpochRecord
+from modulekge.training.optimize import pick_device
+
+
+@app.command(epilog="Example: modulekge train WN18RR --model ModulE-HH --set train.epochs=40 --out runs/wn")
+def train(
+    data: DataArgument,
+    model: Annotated[str | None, typer.Option(help="A model by name; 'modulekge models' lists them.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Run folder to make; default: a dated one in runs/.")
+    ] = None,
+    recipe: Annotated[Path | None, typer.Option(help="TOML file of settings.")] = None,
+    settings: Settings = None,
+    data_dir: DataDir = None,
+    dry_run: Annotated[bool, typer.Option(help="Print the settings and stop.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Train a model on a graph, keep the run, and report on its test split.
+
+    Without --recipe, the recipe that belongs to this data set and model is used, if there is one.
+    Ctrl-C ends training after the epoch under way; 'modulekge resume' goes on.
+    """
+    dataset = open_dataset(data, data_dir)
+    config = resolve(dataset, model, map(parse_setting, settings or ()), recipe)
+    pick_device(config.train.device)
+    if dry_run:
+        print(write_config(config), end="")
+        return
+    folder = RunFolder.create(out or default_folder(config), config, dataset)
+    _train(folder, [], as_json)
+
+
+@app.command(epilog="Example: modulekge resume runs/wn --set train.epochs=100")
+def resume(run: RunArgument, settings: Settings = None, as_json: Json = False) -> None:
+    """Go on with a run that was interrupted, or that should train for longer."""
+    _train(RunFolder.existing(run), [parse_setting(text) for text in settings or ()], as_json)
+
+
+def _train(folder: RunFolder, settings: list[dict[str, Any]], as_json: bool) -> None:
+    """Train with a display, then report on test with the best weights."""
+    events = continue_run(folder, settings)
+    first = next(events)  # what is wrong shows here, before anything else does
+    config, err = folder.config(), show.console(stderr=True)
+    device = pick_device(config.train.device)
+    err.print(f"{config.model.name} (k = {config.model.k}) on {config.data}, {device}, {folder.path}")
+    display = show.TrainingDisplay(config.train.epochs, first.epoch)
+    stopped = 0
+    with display, _gentle_interrupt(display.progress.console) as interrupted:
+        for event in chain([first], events):
+            display.show(event)
+            if isinstance(event, EpochRecord):
+                if as_json:
+                    print(json.dumps(asdict(event)), flush=True)
+                if interrupted and event.epoch < config.train.epochs:
+                    stopped = event.epoch
+                    events.close()
+                    break
+    if stopped:
+        err.print(f"stopped after epoch {stopped}; 'modulekge resume {folder.path}' goes on")
+        return
+    _evaluate(folder.path, "test", every=False, as_json=as_json)
+    err.print(f"kept in {folder.path}; ask it: modulekge predict {folder.path} --head ... --relation ...")
+
+
+@contextmanager
+def _gentle_interrupt(out: Console) -> Iterator[list[int]]:
+    """Turn the first Ctrl-C into a mark in the list; the second one interrupts at once."""
+    marks: list[int] = []
+
+    def handle(number: int, frame: Any) -> None:
+        marks.append(number)
+        signal.signal(signal.SIGINT, before)
+        out.print("stopping after this epoch; Ctrl-C again stops at once, at the last checkpoint")
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield marks
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@app.command(epilog="Example: modulekge evaluate runs/wn --split valid --json")
+def evaluate(
+    run: RunArgument,
+    split: Annotated[str, typer.Option(help="train, valid or test.")] = "test",
+    every: All = False,
+    as_json: Json = False,
+) -> None:
+    """Rank every question of a split and report MRR, Hits@K and MR, with the protocol."""
+    _evaluate(run, split, every, as_json)
+
+
+def _evaluate(path: Path, split: str, every: bool, as_json: bool) -> None:
+    run = load(path)
+    questions = 2 * len(run.dataset[split])  # which refuses what is no split
+    with show.ranking_display(questions) as watch:
+        model = run.model.to(pick_device("auto"))
+        report = evaluate_model(model, run.dataset, cast(Split, split), watch)
+    if as_json:
+        print(report.to_json())
+    else:
+        show.console().print(show.report_view(report, every))
+    run.folder.save_report(report)
+
+
+@app.command(epilog="Example: modulekge predict runs/demo --head France --relation borders -k 5")
+def predict(
+    run: RunArgument,
+    relation: Annotated[str, typer.Option(help="A relation, by name or label.")],
+    head: Annotated[str | None, typer.Option(help="An entity, by name or label: asks for tails.")] = None,
+    tail: Annotated[str | None, typer.Option(help="An entity, by name or label: asks for heads.")] = None,
+    k: Annotated[int, typer.Option("-k", help="How many answers.")] = 10,
+    as_json: Json = False,
+) -> None:
+    """Answer (head, relation, ?) or (?, relation, tail) by name; known facts are marked."""
+    answers = predict_by_name(load(run), head=head, relation=relation, tail=tail, k=k)
+    if as_json:
+        rows = [{**asdict(answer), "known": answer.known} for answer in answers]
+        print(json.dumps(rows, ensure_ascii=False))
+    else:
+        question = f"{head or '?'}  {relation}  {tail or '?'}"
+        show.console().print(show.answers_view(question, answers))
