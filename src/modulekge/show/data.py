@@ -1,0 +1,52 @@
+"""Tables of data sets."""
+
+from collections.abc import Iterable
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from modulekge.data.registry import WORLD, Benchmark
+from modulekge.data.survey import Survey
+from modulekge.show.console import FEW, more, new_table
+
+
+def datasets_table(benchmarks: Iterable[Benchmark], places: dict[str, str]) -> Table:
+    """The known data sets and where each would be read from."""
+    table = new_table("Name", " entities", " relations", " train", " valid", " test", "where", "licence")
+    for b in benchmarks:
+        sizes = (b.entities, b.relations, *b.triples.values())
+        table.add_row(b.name, *(f"{size:,}" for size in sizes), places[b.name], _short(b.licence))
+    table.add_row(WORLD, *("",) * 5, "in this package", "CC BY 4.0; Unicode License V3")
+    return table
+
+
+def _short(licence: str) -> str:
+    return licence.split(" (")[0].split(";")[0]
+
+
+def survey_view(survey: Survey, all_relations: bool) -> RenderableType:
+    """Sizes, what valid and test hold that train does not, leaks, relations."""
+    facts = new_table(survey.name, " train", " valid", " test")
+    for name, counts in (
+        ("triples", survey.triples),
+        ("self-loops", survey.self_loops),
+        ("repeated triples", survey.duplicates),
+        ("triples train holds too", survey.shared_with_train),
+        ("entities unseen in train", survey.unseen_entities),
+        ("triples with such entities", survey.unseen_triples),
+    ):
+        facts.add_row(name, *(f"{counts[s]:,}" if s in counts else "" for s in survey.triples))
+    leaks = new_table("test pairs that train joins too", " triples", " of test")
+    for name, count in survey.leaks.items():
+        leaks.add_row(name, f"{count:,}", f"{count / max(1, survey.triples['test']):.1%}")
+    rows = sorted(survey.per_relation, key=lambda r: -r.triples["train"])
+    shown = rows if all_relations else rows[:FEW]
+    relations = new_table("relation", " train", " valid", " test", " tails/head", " heads/tail", "category")
+    for r in shown:
+        sizes = [f"{n:,}" for n in r.triples.values()]
+        relations.add_row(
+            r.relation, *sizes, f"{r.tails_per_head:.2f}", f"{r.heads_per_tail:.2f}", r.category
+        )
+    head = f"{survey.name}: {survey.entities:,} entities, {survey.relations:,} relations"
+    return Group(Text(head, "bold"), "", facts, "", leaks, "", relations, *more(len(rows) - len(shown)))
