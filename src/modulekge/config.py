@@ -170,6 +170,17 @@ def nested(key: str, value: Any) -> dict[str, Any]:
     return {section: {name: value}} if dot else {section: value}
 
 
+def dotted(config: Config) -> dict[str, Any]:
+    """Return every setting by its dotted key, as ``--set`` names it."""
+    settings: dict[str, Any] = {}
+    for section, value in dataclasses.asdict(config).items():
+        if isinstance(value, dict):
+            settings |= {f"{section}.{name}": item for name, item in value.items()}
+        else:
+            settings[section] = value
+    return settings
+
+
 def make_config(layers: Iterable[Mapping[str, Any]], place: str = "config") -> Config:
     """Lay settings over the defaults, later ones over earlier ones, and check every one of them."""
     merged: dict[str, Any] = {}

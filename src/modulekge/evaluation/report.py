@@ -71,6 +71,18 @@ class Report:
         """Return the report as JSON; what could not be computed is null."""
         return json.dumps(_finite(asdict(self)), indent=indent, ensure_ascii=False)
 
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> "Report":
+        """Return the report that was written as these fields of a JSON object."""
+        fields = _measured(fields)
+        parts = {
+            kind: tuple(RelationReport(**part) for part in fields[kind])
+            for kind in ("relations", "categories")
+        }
+        intervals = {name: (float(low), float(high)) for name, (low, high) in fields["intervals"].items()}
+        protocol = Protocol(**fields["protocol"])
+        return cls(**{**fields, **parts, "intervals": intervals, "protocol": protocol})
+
 
 def evaluate(
     model: Model,
@@ -128,3 +140,12 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     return None if isinstance(value, float) and value != value else value
+
+
+def _measured(value: Any) -> Any:
+    """Replace null, which is no number, by NaN."""
+    if isinstance(value, dict):
+        return {key: _measured(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_measured(item) for item in value]
+    return float("nan") if value is None else value

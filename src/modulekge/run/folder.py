@@ -115,7 +115,7 @@ class RunFolder:
 
     def dataset(self) -> Dataset:
         """Read the graph the run was trained on."""
-        fields = _read_json(self.path / "vocabulary.json")
+        fields = read_json(self.path / "vocabulary.json")
         tensors, _ = _read_tensors(self.path / "triples.safetensors")
         try:
             vocabularies = (
@@ -127,7 +127,7 @@ class RunFolder:
         except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
             finding = f"vocabulary.json and triples.safetensors do not make a graph ({error!r})"
             raise RunError(f"{self.path}: {finding}; restore them from a copy") from None
-        if _read_json(self.path / "run.json").get("fingerprint") != made_for:
+        if read_json(self.path / "run.json").get("fingerprint") != made_for:
             finding = "vocabulary.json or triples.safetensors is not what run.json was written with"
             raise RunError(f"{self.path}: {finding}; restore it from a copy")
         return dataset
@@ -198,6 +198,17 @@ class RunFolder:
         with self.epochs.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(record)) + "\n")
 
+    def report(self, split: str = "test") -> Report | None:
+        """Read the report on a split, if the run was evaluated on it."""
+        path = self.report_file(split)
+        if not path.exists():
+            return None
+        try:
+            return Report.from_fields(read_json(path))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            finding = f"not a report ({error!r})"
+            raise RunError(f"{path}: {finding}; 'modulekge evaluate {self.path}' makes it anew") from None
+
     def save_report(self, report: Report) -> Path:
         """Keep a report; return where."""
         path = self.report_file(report.split)
@@ -259,7 +270,8 @@ def _circumstances(dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a file of a run that holds a JSON object."""
     try:
         fields = json.loads(path.read_text("utf-8"))
     except OSError as error:

@@ -2,6 +2,7 @@
 
 import fcntl
 import time
+import warnings
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -19,11 +20,13 @@ from modulekge.models.model import Model
 from modulekge.models.spec import COLUMNS, ModelSpec, chart, row
 from modulekge.models.table import named, spec_of
 from modulekge.run.folder import RunFolder, new_model, write_file
+from modulekge.run.trackers import Tracker, Tracking, make_trackers
 from modulekge.training.average import averaged
 from modulekge.training.fit import EpochRecord, Glance, fit
 from modulekge.training.optimize import make_optimizer, pick_device
 
 RECIPES = Path(__file__).parent.parent / "recipes"
+_LOCK = ".lock"
 _CHECKPOINT_SECONDS = 60.0  # a crash costs at most this much training, and an epoch
 
 
@@ -49,22 +52,30 @@ def train(
     model: ModelSpec | str | None = None,
     settings: Mapping[str, Any] | None = None,
     out: str | Path | None = None,
+    track: Iterable[str] = (),
 ) -> Run:
     """Train a model on a graph and return the run, also kept in the folder ``out``.
 
-    ``settings`` are dotted keys, such as ``{"train.epochs": 20, "model.k": 32}``.
+    ``settings`` are dotted keys, such as ``{"train.epochs": 20, "model.k": 32}``; ``track`` names trackers,
+    such as ``["tensorboard"]``, that show the epochs as they come.
     """
     dataset = data if isinstance(data, Dataset) else open_dataset(data)
     config = resolve(dataset, model, [nested(key, value) for key, value in (settings or {}).items()])
-    folder = RunFolder.create(Path(out) if out else default_folder(config), config, dataset)
-    return resume(folder.path)
+    path = Path(out) if out else default_folder(config)
+    trackers = make_trackers(track, path)
+    return _to_the_end(RunFolder.create(path, config, dataset), {}, trackers)
 
 
-def resume(run: str | Path, settings: Mapping[str, Any] | None = None) -> Run:
+def resume(run: str | Path, settings: Mapping[str, Any] | None = None, track: Iterable[str] = ()) -> Run:
     """Go on with a run that was interrupted, or that should train for longer: ``{"train.epochs": 200}``."""
     folder = RunFolder.existing(Path(run))
-    for _ in continue_run(folder, [nested(key, value) for key, value in (settings or {}).items()]):
-        pass
+    return _to_the_end(folder, settings or {}, make_trackers(track, folder.path))
+
+
+def _to_the_end(folder: RunFolder, settings: Mapping[str, Any], trackers: Mapping[str, Tracker]) -> Run:
+    with Tracking(folder, trackers, warnings.warn) as tracking:
+        for event in continue_run(folder, [nested(key, value) for key, value in settings.items()]):
+            tracking.feed(event)
     return load(folder.path)
 
 
@@ -192,11 +203,23 @@ def _words(model: ModelSpec | str) -> dict[str, str]:
     return {"name": model.name, "chart": used.pop(), **words}
 
 
+def is_training(folder: RunFolder) -> bool:
+    """Whether a process is training this run now."""
+    try:
+        with (folder.path / _LOCK).open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # no lock was ever taken, or it is not ours to ask
+        return False
+    return False
+
+
 @contextmanager
 def _only_one(folder: RunFolder) -> Iterator[None]:
     """Hold the folder against a second training; the lock goes with the process, however it ends."""
     try:
-        lock = (folder.path / ".lock").open("w")
+        lock = (folder.path / _LOCK).open("w")
     except OSError as error:
         raise RunError(
             f"{folder.path}: cannot be written ({error.strerror}); copy the run elsewhere"
