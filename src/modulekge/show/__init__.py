@@ -1,20 +1,23 @@
-"""What the command line shows: tables of models, graphs, reports, answers; progress of training."""
+"""What the command line shows: tables of models, graphs, runs, reports, answers; progress of training."""
 
 from modulekge.show.console import console
 from modulekge.show.data import datasets_table, survey_view
 from modulekge.show.models import models_table
 from modulekge.show.progress import RankingDisplay, TrainingDisplay, ranking_display
 from modulekge.show.reports import answers_view, report_view, study_table
+from modulekge.show.runs import comparison_view, runs_table
 
 __all__ = [
     "RankingDisplay",
     "TrainingDisplay",
     "answers_view",
+    "comparison_view",
     "console",
     "datasets_table",
     "models_table",
     "ranking_display",
     "report_view",
+    "runs_table",
     "study_table",
     "survey_view",
 ]

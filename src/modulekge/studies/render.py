@@ -1,13 +1,10 @@
 """A study as Markdown, CSV and pictures."""
 
-import csv
-import importlib
-import io
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from modulekge.errors import ModulekgeError
+from modulekge.run.figures import comma_separated, markdown_table, new_figure, write_figure
 from modulekge.run.folder import write_file
 from modulekge.studies.cell import Cell, Result
 from modulekge.studies.study import Line, Study, curves
@@ -42,32 +39,18 @@ def line_cells(line: Line) -> tuple[str, ...]:
 
 def markdown(study: Study, lines: Iterable[Line]) -> str:
     """The table, with what its verdicts mean."""
-    rows = [_COLUMNS, ("---",) * len(_COLUMNS), *((*c[:-1], f"`{c[-1]}`") for c in map(line_cells, lines))]
-    table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    table = markdown_table([_COLUMNS, *((*c[:-1], f"`{c[-1]}`") for c in map(line_cells, lines))])
     note = (
         "Filtered ranks of test, both directions, BOTTOM ties, the weights that were best on valid. PASS: "
         "the mean over seeds reaches the paper's figure to its last digit. Intervals are over seeds "
         "(Student's t), or over triples (bootstrap) where there is one seed."
     )
-    return f"# {study.title}\n\n{note}\n\n{table}\n"
-
-
-def comma_separated(lines: Iterable[Line]) -> str:
-    """The table for a program or a spreadsheet."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    writer.writerows(map(line_cells, lines))
-    return out.getvalue()
+    return f"# {study.title}\n\n{note}\n\n{table}"
 
 
 def draw(study: Study, lines: list[Line], found: dict[str, Result]) -> Any:
     """The picture that suits the study: curves over epochs, lines over size, or bars."""
-    try:
-        plots = importlib.import_module("matplotlib.figure")
-    except ImportError:
-        raise ModulekgeError("pictures need matplotlib: pip install 'modulekge[figures]'") from None
-    figure = plots.Figure(figsize=(8, 4.5), layout="constrained")
+    figure = new_figure()
     axes = figure.subplots()
     axes.set_title(study.title)
     if study.name == "convergence":
@@ -117,13 +100,10 @@ def write_study(study: Study, cells: list[list[Cell]], results: Path, out: Path)
     out.mkdir(parents=True, exist_ok=True)
     files = [out / f"{study.name}.{ending}" for ending in ("md", "csv", "svg", "png")]
     write_file(files[0], markdown(study, lines))
-    write_file(files[1], comma_separated(lines))
+    write_file(files[1], comma_separated([_COLUMNS, *map(line_cells, lines)]))
     if not found:
         return files[:2]
     figure = draw(study, lines, found)
     for path in files[2:]:
-        picture = io.BytesIO()
-        undated = {"Date": None} if path.suffix == ".svg" else {}
-        figure.savefig(picture, format=path.suffix[1:], dpi=150, metadata=undated)
-        write_file(path, picture.getvalue())
+        write_figure(figure, path)
     return files

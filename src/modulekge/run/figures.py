@@ -1,0 +1,42 @@
+"""Tables and pictures as files."""
+
+import csv
+import importlib
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from modulekge.errors import ModulekgeError
+from modulekge.run.folder import write_file
+
+
+def markdown_table(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows, the first of them the headings, as a table of Markdown."""
+    lines = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in rows]
+    lines.insert(1, " | ".join("---" for _ in rows[0]))
+    return "".join(f"| {line} |\n" for line in lines)
+
+
+def comma_separated(rows: Iterable[Sequence[str]]) -> str:
+    """Return rows for a program or a spreadsheet."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue()
+
+
+def new_figure() -> Any:
+    """Return an empty picture."""
+    try:
+        plots = importlib.import_module("matplotlib.figure")
+    except ImportError:
+        raise ModulekgeError("pictures need matplotlib: pip install 'modulekge[figures]'") from None
+    return plots.Figure(figsize=(8, 4.5), layout="constrained")
+
+
+def write_figure(figure: Any, path: Path) -> None:
+    """Write a picture, undated, in the format of its ending."""
+    picture = io.BytesIO()
+    undated = {"Date": None} if path.suffix == ".svg" else {}
+    figure.savefig(picture, format=path.suffix[1:], dpi=150, metadata=undated)
+    write_file(path, picture.getvalue())

@@ -1,0 +1,129 @@
+"""The runs in a folder, a line for each. No data set is needed and no weights are loaded."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import fsum
+from pathlib import Path
+from typing import Any, Literal
+
+from safetensors import SafetensorError, safe_open
+
+from modulekge.errors import ModulekgeError, RunError
+from modulekge.run.folder import RunFolder, read_json
+from modulekge.run.train import is_training, stalled
+from modulekge.training.fit import EpochRecord
+
+_DEPTH = 4  # levels below a folder at which runs are looked for
+_MARKS = {"config.toml", "run.json"}  # either makes a folder a run, be it a damaged one
+_FROM_THE_START = ("run.json", "vocabulary.json", "triples.safetensors")
+
+State = Literal["finished", "stopped", "training", "no weights yet", "damaged"]
+
+
+class Order(StrEnum):
+    """What runs are sorted by: the newest, the best on valid, or the alphabet first."""
+
+    time = "time"
+    mrr = "mrr"
+    name = "name"
+
+
+@dataclass(frozen=True)
+class RunLine:
+    """A run at a glance; what it has not got, or what cannot be read, is None."""
+
+    name: str
+    state: State
+    reason: str = ""  # why it is damaged
+    started: str | None = None
+    data: str | None = None
+    model: str | None = None
+    k: int | None = None
+    epochs: int | None = None
+    asked: int | None = None
+    valid_mrr: float | None = None
+    test_mrr: float | None = None
+    seconds: float | None = None
+
+
+def list_runs(folder: Path, order: Order = Order.time) -> list[RunLine]:
+    """Return a line for every run in a folder and the folders below it."""
+    if not folder.is_dir():
+        raise RunError(f"{folder}: no such folder; 'modulekge train' makes runs, or name another folder")
+    lines = [_line(path, _name(path, folder)) for path in find_runs(folder)]
+    lines.sort(key=lambda line: line.name)
+    if order is Order.time:
+        lines.sort(key=lambda line: line.started or "", reverse=True)
+    if order is Order.mrr:
+        lines.sort(key=lambda line: -1.0 if line.valid_mrr is None else line.valid_mrr, reverse=True)
+    return lines
+
+
+def find_runs(folder: Path) -> Iterator[Path]:
+    """Yield the run folders in a folder, without looking into them or into hidden folders."""
+    for here, folders, files in os.walk(folder, followlinks=True):
+        path = Path(here)
+        if _MARKS & set(files):
+            folders.clear()
+            yield path
+        elif len(path.relative_to(folder).parts) == _DEPTH:
+            folders.clear()
+        else:
+            folders[:] = [name for name in folders if not name.startswith(".")]
+
+
+def _name(path: Path, folder: Path) -> str:
+    return str(path if path == folder else path.relative_to(folder))
+
+
+def _line(path: Path, name: str) -> RunLine:
+    """Read one run; what is wrong with it is said in its line."""
+    folder = RunFolder(path)
+    fields: dict[str, Any] = {}
+    try:
+        config = RunFolder.existing(path).config()
+        fields |= {"data": config.data, "model": config.model.name, "k": config.model.k}
+        fields["started"] = str(read_json(path / "run.json").get("started", ""))
+        records, report = folder.records(), folder.report()
+        best = best_record(records)
+        fields |= {
+            "epochs": len(records),
+            "asked": config.train.epochs,
+            "valid_mrr": best.valid["mrr"] if best and best.valid else None,
+            "test_mrr": report.both["mrr"] if report else None,
+            "seconds": fsum(record.seconds for record in records),
+        }
+        _check_files(folder)
+    except (ModulekgeError, OSError) as error:
+        return RunLine(name, "damaged", str(error).removeprefix(f"{path}/"), **fields)
+    ended = len(records) >= config.train.epochs or stalled(records, config.train.patience)
+    return RunLine(name, _state(folder, ended), **fields)
+
+
+def _check_files(folder: RunFolder) -> None:
+    """Make sure that files are there, and that those of tensors are as long as their headers say."""
+    for name in _FROM_THE_START:
+        if not (folder.path / name).is_file():
+            raise RunError(f"{folder.path / name}: no such file; the run folder is incomplete")
+    for path in (folder.path / "triples.safetensors", folder.weights, folder.checkpoint):
+        if path.exists():
+            try:
+                with safe_open(path, framework="pt"):
+                    pass
+            except (SafetensorError, OSError):
+                raise RunError(f"{path}: not a whole safetensors file; restore it from a copy") from None
+
+
+def _state(folder: RunFolder, ended: bool) -> State:
+    if is_training(folder):
+        return "training"
+    if not (folder.weights.exists() or folder.checkpoint.exists()):
+        return "no weights yet"
+    return "finished" if ended else "stopped"
+
+
+def best_record(records: Sequence[EpochRecord]) -> EpochRecord | None:
+    """Return the epoch of the best valid MRR, whose weights are kept; none without a valid split."""
+    return max((r for r in records if r.valid), key=lambda r: (r.valid or {})["mrr"], default=None)

@@ -1,0 +1,193 @@
+import csv
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import modulekge
+from modulekge.errors import ModulekgeError, RunError
+from modulekge.evaluation.report import Report
+from modulekge.run.comparison import compare, write_comparison
+from modulekge.run.listing import Order, find_runs, list_runs
+from modulekge.run.train import continue_run, resolve, train
+
+SMALL = {"model.k": 4, "train.epochs": 4, "train.batch": 7, "train.every": 2}
+
+
+@pytest.fixture(scope="module")
+def made(family, tmp_path_factory) -> Path:
+    """Two finished runs, one of them evaluated and one in a folder below."""
+    place = tmp_path_factory.mktemp("made")
+    first = train(family, "ModulE-HH", SMALL, place / "first")
+    first.folder.save_report(modulekge.evaluate(first))
+    train(family, "DistMult", {**SMALL, "train.epochs": 3, "train.lr": 0.05}, place / "more" / "second")
+    return place
+
+
+@pytest.fixture
+def place(made, tmp_path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "runs"))
+
+
+def by_name(place, order=Order.time):
+    return {line.name: line for line in list_runs(place, order)}
+
+
+def rewrite(path, **fields):
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+
+
+def test_a_line_says_what_the_run_is_and_how_good(place):
+    line = by_name(place)["first"]
+    run = modulekge.load(place / "first")
+    assert (line.data, line.model, line.k, line.epochs, line.asked) == ("family", "ModulE-HH", 4, 4, 4)
+    assert line.valid_mrr == pytest.approx(modulekge.evaluate(run, "valid").both["mrr"])
+    assert line.test_mrr == modulekge.evaluate(run).both["mrr"]
+    assert line.seconds == pytest.approx(sum(r.seconds for r in run.folder.records()))
+    assert line.state == "finished"
+    assert by_name(place)["more/second"].test_mrr is None
+
+
+def test_no_data_set_and_no_tensors_are_read(place, monkeypatch):
+    monkeypatch.setattr("modulekge.run.folder._read_tensors", lambda path: pytest.fail("tensors were read"))
+    assert {line.state for line in list_runs(place)} == {"finished"}
+    compare([place / "first", place / "more" / "second"])
+
+
+def test_the_order(place):
+    rewrite(place / "first" / "run.json", started="2026-01-02T00:00:00+00:00")
+    rewrite(place / "more" / "second" / "run.json", started="2026-01-01T00:00:00+00:00")
+    assert list(by_name(place)) == ["first", "more/second"]
+    rewrite(place / "more" / "second" / "run.json", started="2026-01-03T00:00:00+00:00")
+    assert list(by_name(place)) == ["more/second", "first"]
+    assert list(by_name(place, Order.name)) == ["first", "more/second"]
+    best = max(by_name(place).values(), key=lambda line: line.valid_mrr)
+    assert next(iter(by_name(place, Order.mrr))) == best.name
+    (place / "first" / "epochs.jsonl").unlink()
+    assert list(by_name(place, Order.mrr)) == ["more/second", "first"]
+
+
+def test_states(place, family):
+    folder = modulekge.load(place / "first").folder
+    assert by_name(place)["first"].state == "finished"
+    events = continue_run(folder, [{"train": {"epochs": 100}}])
+    next(events)
+    assert by_name(place)["first"].state == "training"
+    events.close()
+    assert by_name(place)["first"].state == "stopped"
+    new = folder.create(place / "new", resolve(family, "DistMult"), family)
+    line = by_name(place)["new"]
+    assert (line.state, line.epochs, line.valid_mrr, line.seconds) == ("no weights yet", 0, None, 0.0)
+    assert next(continue_run(new))  # asking for the lock has not taken it
+
+
+def test_a_run_that_stopped_early_is_finished(place):
+    folder = modulekge.load(place / "first").folder
+    text = (
+        folder.config_file.read_text()
+        .replace("patience = 0", "patience = 1")
+        .replace("epochs = 4", "epochs = 9")
+    )
+    folder.config_file.write_text(text)
+    records = folder.records()
+    folder.write_records([*records[:-1], replace(records[-1], valid={**records[-1].valid, "mrr": 0.0})])
+    line = by_name(place)["first"]
+    assert (line.state, line.epochs, line.asked) == ("finished", 4, 9)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("config.toml", None, "not a run folder (no config.toml in it)"),
+        ("config.toml", b"= 3", "config.toml: not valid TOML"),
+        ("run.json", None, "run.json: No such file or directory"),
+        ("run.json", b"{", "run.json: not valid JSON"),
+        ("vocabulary.json", None, "vocabulary.json: no such file"),
+        ("triples.safetensors", None, "triples.safetensors: no such file"),
+        ("triples.safetensors", b"", "triples.safetensors: not a whole safetensors file"),
+        ("weights.safetensors", b"\x80\x04pickle", "weights.safetensors: not a whole safetensors file"),
+        ("last.safetensors", b"cut", "last.safetensors: not a whole safetensors file"),
+        ("epochs.jsonl", b"nonsense\n", "epochs.jsonl:1: not the record of epoch 1"),
+        ("report.json", b"{}", "report.json: not a report (KeyError('relations'))"),
+        ("report.json", b"[]", "report.json: expected an object"),
+    ],
+)
+def test_a_damaged_run_is_a_line_with_its_reason(place, name, content, reason):
+    path = place / "first" / name
+    path.unlink() if content is None else path.write_bytes(content)
+    line = by_name(place)["first"]
+    assert line.state == "damaged"
+    assert reason in line.reason
+    assert "\n" not in line.reason
+    assert by_name(place)["more/second"].state == "finished"
+
+
+def test_weights_cut_short_are_noticed(place):
+    path = place / "first" / "weights.safetensors"
+    path.write_bytes(path.read_bytes()[:-10])
+    assert by_name(place)["first"].state == "damaged"
+
+
+def test_where_runs_are_looked_for(place, tmp_path):
+    deep = place / "a" / "b" / "c"
+    for name in (deep / "here", deep / "too" / "deep", place / ".hidden", place / "first" / "inside"):
+        shutil.copytree(place / "more" / "second", name)
+    (place / "linked").symlink_to(place / "more", target_is_directory=True)
+    (place / "loop").symlink_to(place, target_is_directory=True)
+    found = {str(path.relative_to(place)) for path in find_runs(place)}
+    assert {"first", "more/second", "linked/second", "a/b/c/here"} <= found
+    assert not {"a/b/c/too/deep", ".hidden", "first/inside"} & found
+    assert [line.name for line in list_runs(place / "first")] == [str(place / "first")]
+    (tmp_path / "empty").mkdir()
+    assert list_runs(tmp_path / "empty") == []
+    with pytest.raises(RunError, match="no such folder"):
+        list_runs(tmp_path / "absent")
+
+
+def test_a_report_reads_back_as_it_was_written(place, family):
+    run = modulekge.load(place / "first")
+    report = modulekge.evaluate(run)
+    assert Report.from_fields(json.loads(report.to_json())) == report
+    nothing = replace(report, without_unseen={"mrr": float("nan")})
+    again = Report.from_fields(json.loads(nothing.to_json()))
+    assert again.without_unseen["mrr"] != again.without_unseen["mrr"]
+    assert again.to_json() == nothing.to_json()
+
+
+def test_a_comparison_holds_what_differs_and_nothing_else(place):
+    found = compare([place / "first", place / "more" / "second"])
+    assert found.settings["model.name"] == ("ModulE-HH", "DistMult")
+    assert found.settings["train.lr"] == (0.1, 0.05)
+    assert "train.batch" not in found.settings
+    assert found.metrics["epochs"] == (4, 3)
+    assert [epoch for epoch, _ in found.curves[1]] == [2, 3]
+    assert found.metrics["valid mrr"] == tuple(max(v for _, v in curve) for curve in found.curves)
+    assert found.metrics["test mrr"][0] == by_name(place)["first"].test_mrr
+    assert found.metrics["test mrr"][1] is None
+    assert found.cautions == ()
+
+
+def test_figures_that_do_not_compare_are_cautioned_against(place):
+    runs = [place / "first", place / "more" / "second"]
+    rewrite(runs[1] / "run.json", fingerprint="another")
+    assert "different graphs" in compare(runs).cautions[0]
+    report = json.loads((runs[0] / "report.json").read_text())
+    report["protocol"]["ties"] = "TOP"
+    (runs[1] / "report.json").write_text(json.dumps(report))
+    assert "different protocols" in compare(runs).cautions[1]
+
+
+def test_a_comparison_as_a_file(place, tmp_path):
+    found = compare([place / "first", place / "more" / "second"])
+    for ending in ("md", "csv", "svg", "png"):
+        write_comparison(found, tmp_path / f"c.{ending}")
+    rows = list(csv.reader((tmp_path / "c.csv").read_text().splitlines()))
+    assert rows[0] == ["", *found.runs]
+    assert ["train.lr", "0.1", "0.05"] in rows
+    assert "| epochs | 4 | 3 |" in (tmp_path / "c.md").read_text()
+    assert "<svg" in (tmp_path / "c.svg").read_text()
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(ModulekgeError, match="expected a file that ends in"):
+        write_comparison(found, tmp_path / "c.pdf")
