@@ -8,6 +8,7 @@ from typing import Annotated, NoReturn, cast
 
 import typer
 
+from modulekge.cli import completion
 from modulekge.errors import ModulekgeError
 from modulekge.version import __version__
 
@@ -21,9 +22,19 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, as 'train' makes it.")]
+RunArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RUN", help="A run folder, as 'train' makes it.", autocompletion=completion.run_folders
+    ),
+]
 DataArgument = Annotated[
-    str, typer.Argument(metavar="DATA", help="A known name ('data list'), a folder of splits, or one file.")
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A known name ('data list'), a folder of splits, or one file.",
+        autocompletion=completion.datasets,
+    ),
 ]
 DataDir = Annotated[
     Path | None,

@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -13,28 +14,44 @@ import typer
 from rich.console import Console
 
 from modulekge import show
+from modulekge.cli import completion
 from modulekge.cli.app import All, DataArgument, DataDir, Json, RunArgument, Settings, app
 from modulekge.config import parse_setting, write_config
 from modulekge.data.dataset import Split
 from modulekge.data.registry import open_dataset
+from modulekge.evaluation.report import Report
 from modulekge.evaluation.report import evaluate as evaluate_model
 from modulekge.run.folder import RunFolder
+from modulekge.run.trackers import TRACKERS, Tracker, Tracking, make_trackers
 from modulekge.run.train import continue_run, default_folder, load, resolve
 from modulekge.serving.predictor import predict as predict_by_name
 from modulekge.training.fit import EpochRecord
 from modulekge.training.optimize import pick_device
 
+Track = Annotated[
+    list[str] | None,
+    typer.Option(
+        help=f"Show epochs in {', '.join(TRACKERS)}; repeatable.", autocompletion=completion.trackers
+    ),
+]
+
 
 @app.command(epilog="Example: modulekge train WN18RR --model ModulE-HH --set train.epochs=40 --out runs/wn")
 def train(
     data: DataArgument,
-    model: Annotated[str | None, typer.Option(help="A model by name; 'modulekge models' lists them.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="A model by name; 'modulekge models' lists them.", autocompletion=completion.models
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Run folder to make; default: a dated one in runs/.")
     ] = None,
     recipe: Annotated[Path | None, typer.Option(help="TOML file of settings.")] = None,
     settings: Settings = None,
     data_dir: DataDir = None,
+    track: Track = None,
     dry_run: Annotated[bool, typer.Option(help="Print the settings and stop.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -49,17 +66,21 @@ def train(
     if dry_run:
         print(write_config(config), end="")
         return
-    folder = RunFolder.create(out or default_folder(config), config, dataset)
-    _train(folder, [], as_json)
+    path = out or default_folder(config)
+    trackers = make_trackers(track or (), path)
+    _train(RunFolder.create(path, config, dataset), [], trackers, as_json)
 
 
 @app.command(epilog="Example: modulekge resume runs/wn --set train.epochs=100")
-def resume(run: RunArgument, settings: Settings = None, as_json: Json = False) -> None:
+def resume(run: RunArgument, settings: Settings = None, track: Track = None, as_json: Json = False) -> None:
     """Go on with a run that was interrupted, or that should train for longer."""
-    _train(RunFolder.existing(run), [parse_setting(text) for text in settings or ()], as_json)
+    folder, layers = RunFolder.existing(run), [parse_setting(text) for text in settings or ()]
+    _train(folder, layers, make_trackers(track or (), folder.path), as_json)
 
 
-def _train(folder: RunFolder, settings: list[dict[str, Any]], as_json: bool) -> None:
+def _train(
+    folder: RunFolder, settings: list[dict[str, Any]], trackers: dict[str, Tracker], as_json: bool
+) -> None:
     """Train with a display, then report on test with the best weights."""
     events = continue_run(folder, settings)
     first = next(events)  # what is wrong shows here, before anything else does
@@ -68,20 +89,22 @@ def _train(folder: RunFolder, settings: list[dict[str, Any]], as_json: bool) -> 
     err.print(f"{config.model.name} (k = {config.model.k}) on {config.data}, {device}, {folder.path}")
     display = show.TrainingDisplay(config.train.epochs, first.epoch)
     stopped = 0
-    with display, _gentle_interrupt(display.progress.console) as interrupted:
-        for event in chain([first], events):
-            display.show(event)
-            if isinstance(event, EpochRecord):
-                if as_json:
-                    print(json.dumps(asdict(event)), flush=True)
-                if interrupted and event.epoch < config.train.epochs:
-                    stopped = event.epoch
-                    events.close()
-                    break
-    if stopped:
-        err.print(f"stopped after epoch {stopped}; 'modulekge resume {folder.path}' goes on")
-        return
-    _evaluate(folder.path, "test", every=False, as_json=as_json)
+    with Tracking(folder, trackers, partial(typer.echo, err=True)) as tracking:
+        with display, _gentle_interrupt(display.progress.console) as interrupted:
+            for event in chain([first], events):
+                display.show(event)
+                tracking.feed(event)
+                if isinstance(event, EpochRecord):
+                    if as_json:
+                        print(json.dumps(asdict(event)), flush=True)
+                    if interrupted and event.epoch < config.train.epochs:
+                        stopped = event.epoch
+                        events.close()
+                        break
+        if stopped:
+            err.print(f"stopped after epoch {stopped}; 'modulekge resume {folder.path}' goes on")
+            return
+        tracking.finish(_evaluate(folder.path, "test", every=False, as_json=as_json))
     err.print(f"kept in {folder.path}; ask it: modulekge predict {folder.path} --head ... --relation ...")
 
 
@@ -105,7 +128,9 @@ def _gentle_interrupt(out: Console) -> Iterator[list[int]]:
 @app.command(epilog="Example: modulekge evaluate runs/wn --split valid --json")
 def evaluate(
     run: RunArgument,
-    split: Annotated[str, typer.Option(help="train, valid or test.")] = "test",
+    split: Annotated[
+        str, typer.Option(help="train, valid or test.", autocompletion=completion.splits)
+    ] = "test",
     every: All = False,
     as_json: Json = False,
 ) -> None:
@@ -113,7 +138,7 @@ def evaluate(
     _evaluate(run, split, every, as_json)
 
 
-def _evaluate(path: Path, split: str, every: bool, as_json: bool) -> None:
+def _evaluate(path: Path, split: str, every: bool, as_json: bool) -> Report:
     run = load(path)
     questions = 2 * len(run.dataset[split])  # which refuses what is no split
     with show.ranking_display(questions) as watch:
@@ -124,6 +149,7 @@ def _evaluate(path: Path, split: str, every: bool, as_json: bool) -> None:
     else:
         show.console().print(show.report_view(report, every))
     run.folder.save_report(report)
+    return report
 
 
 @app.command(epilog="Example: modulekge predict runs/demo --head France --relation borders -k 5")

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from modulekge import show
+from modulekge.cli import completion
 from modulekge.cli.app import app
 from modulekge.studies.cell import cell_config, read_result, run_cell
 from modulekge.studies.render import write_study
@@ -14,9 +15,19 @@ from modulekge.studies.study import STUDIES, study_named
 
 @app.command(epilog="Example: modulekge reproduce results --dataset WN18RR --models ModulE-HH --seeds 3")
 def reproduce(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help=f"One of {', '.join(STUDIES)}.")],
-    dataset: Annotated[list[str] | None, typer.Option(help="Only this data set; repeatable.")] = None,
-    models: Annotated[list[str] | None, typer.Option(help="Only this model; repeatable.")] = None,
+    study: Annotated[
+        str,
+        typer.Argument(
+            metavar="STUDY", help=f"One of {', '.join(STUDIES)}.", autocompletion=completion.studies
+        ),
+    ],
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this data set; repeatable.", autocompletion=completion.datasets),
+    ] = None,
+    models: Annotated[
+        list[str] | None, typer.Option(help="Only this model; repeatable.", autocompletion=completion.models)
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0 on.")] = 1,
     quick: Annotated[bool, typer.Option(help="Small graphs and two models: minutes on a CPU.")] = False,
     render: Annotated[bool, typer.Option(help="Run nothing; make tables of what there is.")] = False,

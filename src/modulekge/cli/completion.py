@@ -1,0 +1,49 @@
+"""What a shell offers for a word that is being typed: of these, those that begin with it."""
+
+from pathlib import Path
+
+from modulekge.data.dataset import SPLITS
+from modulekge.data.registry import WORLD, benchmarks
+from modulekge.models.table import MODELS
+from modulekge.run.listing import find_runs
+from modulekge.run.trackers import TRACKERS
+from modulekge.studies.study import STUDIES
+
+
+def models() -> list[str]:
+    """The models by name."""
+    return list(MODELS)
+
+
+def datasets(incomplete: str) -> list[str]:
+    """The data sets known by name, and the files and folders beside the path typed so far."""
+    return [WORLD, *benchmarks(), *_paths(incomplete)]
+
+
+def run_folders() -> list[str]:
+    """The run folders under runs/; for any other place, the shell offers its own files."""
+    return sorted(map(str, find_runs(Path("runs"))))
+
+
+def studies() -> list[str]:
+    """The studies by name."""
+    return list(STUDIES)
+
+
+def splits() -> list[str]:
+    """The splits of a data set."""
+    return list(SPLITS)
+
+
+def trackers() -> list[str]:
+    """The trackers by name."""
+    return list(TRACKERS)
+
+
+def _paths(incomplete: str) -> list[str]:
+    folder, slash, start = incomplete.rpartition("/")
+    try:
+        names = sorted(path.name for path in Path(folder + slash).iterdir())
+    except OSError:
+        return []
+    return [f"{folder}{slash}{name}" for name in names if start or not name.startswith(".")]
