@@ -197,6 +197,18 @@ def test_mlflow_keeps_parameters_and_every_epoch(run, tmp_path, monkeypatch):
     assert kept.data.metrics["test/mrr"] == run.folder.report().both["mrr"]
 
 
+def test_a_server_that_is_gone_does_not_stop_training(family, tmp_path, monkeypatch):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")  # where nothing listens
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
+    with pytest.warns(UserWarning, match="mlflow failed"):
+        run = train(family, "DistMult", SMALL, tmp_path / "run", track=["mlflow"])
+    assert len(run.folder.records()) == 4
+
+
 def test_wandb_keeps_a_run_offline(run, monkeypatch):
     wandb = pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_MODE", "offline")

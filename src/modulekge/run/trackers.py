@@ -1,6 +1,7 @@
 """Trackers: TensorBoard, MLflow and Weights & Biases, fed with the records of a run."""
 
 import importlib
+import os
 from collections.abc import Callable, Iterable, Mapping
 from operator import methodcaller
 from pathlib import Path
@@ -11,6 +12,9 @@ from modulekge.errors import ModulekgeError, RunError, unknown
 from modulekge.evaluation.report import Report
 from modulekge.run.folder import RunFolder
 from modulekge.training.fit import EpochRecord, Glance
+
+# training waits while MLflow asks a server that is gone, for minutes unless its variables say otherwise
+_MLFLOW_PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
 
 
 @runtime_checkable
@@ -61,6 +65,8 @@ class Mlflow:
 
     def __init__(self, run: Path) -> None:
         self.module = _module("mlflow", "mlflow", "mlflow")
+        for name, value in _MLFLOW_PATIENCE.items():
+            os.environ.setdefault(name, value)
 
     def start(self, config: Config, name: str) -> None:
         """Begin a run of this name, with every setting as a parameter."""
