@@ -3,6 +3,7 @@
 import importlib
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,6 +21,13 @@ def _imported(module: str) -> Any:
         return importlib.import_module(module)
     except ImportError:  # Triton comes with PyTorch on Linux only
         return None
+
+
+@cache
+def has_bfloat16(device: str) -> bool:
+    """Whether such a device multiplies in bfloat16 itself; a CPU without is many times slower."""
+    described = Path("/proc/cpuinfo")
+    return device != "cpu" or not described.exists() or "bf16" in described.read_text("utf-8")
 
 
 @cache
