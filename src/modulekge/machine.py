@@ -1,6 +1,8 @@
 """What this machine can do beyond plain PyTorch: run kernels of ours, compile loops."""
 
 import importlib
+import os
+import resource
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -21,6 +23,19 @@ def _imported(module: str) -> Any:
         return importlib.import_module(module)
     except ImportError:  # Triton comes with PyTorch on Linux only
         return None
+
+
+def free_memory(device: torch.device) -> int:
+    """Bytes that can still be had: of the GPU, or of what the system and its limits leave to a process."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    try:
+        lines = Path("/proc/meminfo").read_text("utf-8").splitlines()
+        free = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):  # not Linux
+        free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return free if limit == resource.RLIM_INFINITY else min(free, limit)
 
 
 @cache
