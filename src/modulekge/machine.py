@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+_MODELS = 64  # a process may train, one after another, before loops are no longer compiled for more
+
 
 def kernels(module: str, x: Tensor) -> Any:
     """Return the module of Triton kernels for tensors such as this, or None where they cannot run."""
@@ -47,7 +49,8 @@ def has_bfloat16(device: str) -> bool:
 
 @cache
 def compiled(function: Callable[..., Any], dynamic: bool | None = None) -> Callable[..., Any]:
-    """Return the function as compiled loops."""
+    """Return the function as compiled loops, anew for each model it meets."""
+    torch._dynamo.config.recompile_limit = _MODELS
     return torch.compile(function, dynamic=dynamic)
 
 
