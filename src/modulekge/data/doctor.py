@@ -29,36 +29,35 @@ def examine(dataset: Dataset) -> tuple[Finding, ...]:
     return tuple(sorted(found, key=lambda finding: LEVELS.index(finding.level)))
 
 
+# By what a survey counts in each split
+_IN_SPLITS: dict[str, tuple[Level, str, str]] = {
+    "shared_with_train": (
+        "problem",
+        "triples of {} stand in train too",
+        "they are answered from memory; take them out of one of the two",
+    ),
+    "duplicates": (
+        "warning",
+        "triples of {} are repeated",
+        "they weigh twice in training or in the figures; keep each once",
+    ),
+    "unseen_triples": (
+        "warning",
+        "triples of {} have an entity that train has not",
+        "they can only be guessed; give one file of all triples to have it split without this",
+    ),
+}
+
+
 def _splits(survey: Survey) -> Iterator[Finding]:
-    for split, count in survey.duplicates.items():
-        if count:
-            yield Finding(
-                "warning",
-                f"{count:,} triples of {split} are repeated",
-                "they weigh twice in training or in the figures; keep each once",
-            )
-    for split, count in survey.shared_with_train.items():
-        if count:
-            yield Finding(
-                "problem",
-                f"{count:,} triples of {split} stand in train too",
-                "they are answered from memory; take them out of one of the two",
-            )
-    for split, count in survey.unseen_triples.items():
-        if count:
-            yield Finding(
-                "warning",
-                f"{count:,} triples of {split} have an entity that train has not "
-                f"({survey.unseen_entities[split]:,} such entities)",
-                "they can only be guessed; give one file of all triples to have it split without this",
-            )
+    for counted, (level, words, advice) in _IN_SPLITS.items():
+        for split, count in getattr(survey, counted).items():
+            if count:
+                yield Finding(level, f"{count:,} {words.format(split)}", advice)
     for split, count in survey.triples.items():
         if count == 0:
-            yield Finding(
-                "warning",
-                f"{split} is empty",
-                f"the best epoch is chosen on valid, figures are of test: {split} should hold some triples",
-            )
+            advice = "the best epoch is chosen on valid and figures are of test: put some triples there"
+            yield Finding("warning", f"{split} is empty", advice)
     test = survey.triples["test"]
     leaks = survey.leaks["any of these"]
     if leaks > 0.05 * max(1, test):
