@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := runs/demo
 
-.PHONY: demo test peers gpu-check clean
+.PHONY: demo test slow peers gpu-check clean
 
 demo: .venv/installed
 	rm -rf $(DEMO)
@@ -17,6 +17,10 @@ test: .venv/installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto
+
+# Results on small benchmarks made again, in minutes; MODULEKGE_DATA names the folder that holds them.
+slow: .venv/installed-test
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q -m slow
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv

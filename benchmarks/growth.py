@@ -12,7 +12,7 @@ import json
 from typing import Any
 
 import torch
-from measure import random_questions, time_steps
+from measure import PlainStep, random_questions, time_steps
 
 from modulekge.config import make_config
 from modulekge.models.model import Model
@@ -31,21 +31,17 @@ def measure(entities: int, k: int, batch: int, plain: bool, args: argparse.Names
         "batch": batch,
         "how": "plain" if plain else "exact",
     }
-    exact = Step._exact_loss
     try:
         model = Model(MODELS["ModulE-HH"], entities, 100, k).to(device)
         for table in model.parameters():
             torch.nn.init.normal_(table)
         questions = random_questions(entities, 100, batch * 8, device)
-        if plain:
-            Step._exact_loss = Step._plain_loss  # type: ignore[method-assign]
-        timing = time_steps(model, questions, config, args.steps, rounds=2)
+        timing = time_steps(model, questions, config, args.steps, 2, PlainStep if plain else Step)
         found |= {"step_ms": timing.step * 1e3, "triples_per_s": batch / timing.step / 2}
         found |= {"peak_GiB": timing.peak / 2**30, "setup_s": timing.setup}
     except torch.OutOfMemoryError:
         found["step_ms"] = None
     finally:
-        Step._exact_loss = exact  # type: ignore[method-assign]
         model = questions = None
         if device.type == "cuda":
             torch.cuda.empty_cache()

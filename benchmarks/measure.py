@@ -25,13 +25,21 @@ class Timing:
     peak: int
 
 
+class PlainStep(Step):
+    """A step as one would write it: all scores of a batch kept, and autograd through them."""
+
+    _exact_loss = Step._plain_loss
+
+
 def synchronize(device: torch.device) -> None:
     """Wait for a GPU; a CPU has nothing under way."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
-def time_steps(model: Model, questions: Questions, config: Config, steps: int, rounds: int = 3) -> Timing:
+def time_steps(
+    model: Model, questions: Questions, config: Config, steps: int, rounds: int = 3, kind: type[Step] = Step
+) -> Timing:
     """Time so many steps: the median of a few rounds."""
     device = model.entity_scalar.device
     if device.type == "cuda":
@@ -39,7 +47,7 @@ def time_steps(model: Model, questions: Questions, config: Config, steps: int, r
         torch.cuda.reset_peak_memory_stats()
     started = time.perf_counter()
     optimizer = make_optimizer(model, config.train)
-    step = Step(model, questions, optimizer, config)
+    step = kind(model, questions, optimizer, config)
     begin_epoch(optimizer, config.train, 1)
     batch, count = config.train.batch, len(questions.triples)
     order = torch.randperm(count, generator=torch.Generator().manual_seed(0)).to(device)

@@ -4,7 +4,8 @@
     python benchmarks/speed.py --data WN18RR --batch 500 --reals 512 --matmul tf32
     python benchmarks/speed.py --data FB15k-237 --batch 300 --reals 512 --rows ModulE-RC --peer
 
---reals is the length of an entity vector as it is scored; k follows from it for each row. --peer also
+--reals is the length of an entity vector as it is scored; k follows from it for each row. --plain also
+times each row with all scores kept and autograd through them. --peer also
 times PyKEEN's ComplEx (LCWA, inverse relations) with the same data, batch and length, where PyKEEN is
 installed. The floor is the three products of matrices alone, measured here, plus each byte that must
 move, at the rate at which this machine copies; distances, which are no product of matrices, have none.
@@ -17,7 +18,7 @@ import time
 from typing import Any
 
 import torch
-from measure import best_of, synchronize, time_steps
+from measure import PlainStep, best_of, synchronize, time_steps
 
 from modulekge.algebra.groups import UNIT_CHARTS
 from modulekge.config import Config
@@ -30,9 +31,12 @@ from modulekge.run.folder import new_model
 from modulekge.run.train import resolve
 from modulekge.training.optimize import matmul_precision
 from modulekge.training.questions import Questions
+from modulekge.training.step import Step
 
 
-def measure_row(spec: ModelSpec, dataset: Dataset, args: argparse.Namespace) -> dict[str, Any]:
+def measure_row(
+    spec: ModelSpec, dataset: Dataset, args: argparse.Namespace, kind: type[Step] = Step
+) -> dict[str, Any]:
     """Step, epoch, ranking, memory and floor of one row."""
     device = torch.device(args.device)
     train = {"batch": args.batch, "matmul": args.matmul, "device": args.device, "epochs": 100}
@@ -45,7 +49,14 @@ def measure_row(spec: ModelSpec, dataset: Dataset, args: argparse.Namespace) -> 
     spec = model.spec
     model.draw(torch.Generator().manual_seed(0), config.model.scalar_scale, 1.0).to(device)
     questions = Questions.of(dataset, config.loss, device)
-    timing = time_steps(model, questions, config, args.steps)
+    timing = time_steps(model, questions, config, args.steps, kind=kind)
+    if kind is PlainStep:
+        return {
+            "row": f"{spec.name} plain",
+            "k": k,
+            "step_ms": timing.step * 1e3,
+            "peak_MiB": timing.peak / 2**20,
+        }
     asked = dataset.questions("test")
     with matmul_precision(args.matmul, device):
         ranking = best_of(lambda: rank(model, asked, dataset.known), device, 2)
@@ -142,6 +153,7 @@ def main() -> None:
     parser.add_argument("--matmul", default="float32", choices=["float32", "tf32", "bfloat16"])
     parser.add_argument("--chart", default="normalised", choices=list(UNIT_CHARTS))
     parser.add_argument("--steps", type=int, default=0, help="0: 200 on a GPU, 5 on a CPU")
+    parser.add_argument("--plain", action="store_true")
     parser.add_argument("--peer", action="store_true")
     args = parser.parse_args()
     args.steps = args.steps or (200 if args.device.startswith("cuda") else 5)
@@ -154,8 +166,9 @@ def main() -> None:
         rows.append(measure_peer(dataset, args))
         show(rows[-1])
     for name in args.rows:
-        rows.append(measure_row(MODELS[name], dataset, args))
-        show(rows[-1])
+        for kind in (PlainStep, Step) if args.plain else (Step,):
+            rows.append(measure_row(MODELS[name], dataset, args, kind))
+            show(rows[-1])
     print(json.dumps({**vars(args), "torch": torch.__version__, "measured": rows}))
 
 

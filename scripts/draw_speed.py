@@ -19,11 +19,16 @@ def groups() -> list[tuple[str, dict[str, float]]]:
     found = []
     for name in ("speed-h200.json", "speed-cpu.json"):
         for run in json.loads((RESULTS / name).read_text("utf-8")):
+            if run.get("chart", "normalised") != "normalised" or run["matmul"] == "bfloat16":
+                continue
             bars: dict[str, float] = {}
             for row in run["measured"]:
-                bars[row["row"]] = row["step_ms"]
-                if row["row"] == "ModulE-RC":
-                    bars["floor of ModulE-RC"] = row["floor_ms"]
+                if row["row"] in ("ModulE-HH", "ModulE-RC", "ComplEx"):
+                    bars[f"{row['row']} here"] = row["step_ms"]
+                    if row["row"] == "ModulE-RC":
+                        bars["floor of ModulE-RC"] = row["floor_ms"]
+                elif "floor_ms" not in row:  # a peer
+                    bars[row["row"]] = row["step_ms"]
             if run["device"].startswith("NVIDIA"):
                 bars |= PEERS_ON_GPU[run["data"]]
             title = f"{run['data']}, batch {run['batch']}, {run['device']}, {run['matmul']}"
@@ -41,7 +46,7 @@ def draw(parts: list[tuple[str, dict[str, float]]]) -> str:
         longest = max(bars.values())
         for name, value in bars.items():
             length = max(1.0, (WIDTH - LABEL - 90) * value / longest)
-            shade = "#2a7f62" if name.startswith("ModulE") else "#bbb" if "floor" in name else "#888"
+            shade = "#2a7f62" if name.endswith("here") else "#bbb" if "floor" in name else "#888"
             text = y + BAR - 5
             lines += [
                 f'<text x="{LABEL - 8}" y="{text}" text-anchor="end">{name}</text>',

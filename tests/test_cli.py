@@ -274,7 +274,7 @@ def test_names_are_shown_as_they_are(tmp_path):
 
 
 def test_an_error_of_ours_is_no_traceback_either(tmp_path, monkeypatch):
-    monkeypatch.setattr(cli, "load", lambda path: 1 / 0)
+    monkeypatch.setattr(cli.runs, "load", lambda path: 1 / 0)
     done = call("evaluate", "x", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr.startswith("internal error: ZeroDivisionError")
@@ -290,3 +290,15 @@ def test_the_program_in_a_process_of_its_own(tmp_path):
     )
     assert done.returncode == 2
     assert done.stderr == "error: nowhere: not a run folder (no such folder); 'modulekge train' makes one\n"
+
+
+def test_the_doctor_says_what_it_found_and_what_training_needs(graph, tmp_path):
+    lines = GRAPH + "".join(f"e{(5 * i + 1) % 40}\tback{i % 3}\te{i}\n" for i in range(240))
+    (tmp_path / "copied.tsv").write_text(lines)
+    done = call("data", "doctor", "copied.tsv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "r0 is the inverse of back0 (100%, 80 pairs)" in done.stdout
+    assert "s an epoch" in done.stdout
+    found = json.loads(call("data", "doctor", "copied.tsv", "--json", cwd=tmp_path).stdout)
+    assert {"level", "what", "advice"} == set(found["findings"][0])
+    assert found["needs"]["memory"] > 0

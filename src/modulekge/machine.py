@@ -1,12 +1,17 @@
 """What this machine can do beyond plain PyTorch: run kernels of ours, compile loops."""
 
 import importlib
+import os
+import resource
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+
+_MODELS = 64  # a process may train, one after another, before loops are no longer compiled for more
 
 
 def kernels(module: str, x: Tensor) -> Any:
@@ -22,9 +27,30 @@ def _imported(module: str) -> Any:
         return None
 
 
+def free_memory(device: torch.device) -> int:
+    """Bytes that can still be had: of the GPU, or of what the system and its limits leave to a process."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    try:
+        lines = Path("/proc/meminfo").read_text("utf-8").splitlines()
+        free = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):  # not Linux
+        free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return free if limit == resource.RLIM_INFINITY else min(free, limit)
+
+
+@cache
+def has_bfloat16(device: str) -> bool:
+    """Whether such a device multiplies in bfloat16 itself; a CPU without is many times slower."""
+    described = Path("/proc/cpuinfo")
+    return device != "cpu" or not described.exists() or "bf16" in described.read_text("utf-8")
+
+
 @cache
 def compiled(function: Callable[..., Any], dynamic: bool | None = None) -> Callable[..., Any]:
-    """Return the function as compiled loops."""
+    """Return the function as compiled loops, anew for each model it meets."""
+    torch._dynamo.config.recompile_limit = _MODELS
     return torch.compile(function, dynamic=dynamic)
 
 

@@ -8,6 +8,7 @@ from modulekge.evaluation.evaluate import rank
 from modulekge.models.model import Model
 from modulekge.models.table import MODELS
 from modulekge.training import fit as fitting
+from modulekge.training import optimize
 from modulekge.training.average import averaged
 from modulekge.training.fit import EpochRecord, Glance, fit, validate
 from modulekge.training.optimize import make_optimizer, matmul_precision, pick_device
@@ -135,8 +136,15 @@ def test_a_diverging_run_stops_and_says_what_to_change(family):
 
 
 @pytest.mark.parametrize("matmul", ["float32", "tf32", "bfloat16"])
-def test_every_precision_trains(family, matmul):
+def test_every_precision_trains(family, matmul, monkeypatch):
+    monkeypatch.setattr(optimize, "has_bfloat16", lambda device: True)  # slowly, where a CPU has it not
     assert records(family, matmul=matmul)[-1].loss < records(family)[0].loss
+
+
+def test_a_cpu_without_bfloat16_says_so(family, monkeypatch):
+    monkeypatch.setattr(optimize, "has_bfloat16", lambda device: False)
+    with pytest.raises(ConfigError, match=r"no instructions for it; use \"float32\""):
+        records(family, matmul="bfloat16")
 
 
 def test_precision_is_set_back():

@@ -203,6 +203,22 @@ def test_dura():
     close(penalty(model, h, r, t, config), 0.1 / 3 * (0.5 * own + 1.5 * moved).sum())
 
 
+def test_penalty_takes_a_head_with_what_the_relation_adds(family):
+    """BiQUE's relation is (b, g) with 8 numbers each; the head counts as |h + b|, the relation as |g|."""
+    model = Model(MODELS["BiQUE"], 8, family.n_questions, 3)
+    model.draw(torch.Generator().manual_seed(0), 1.0, 1.0)
+    h, r, t = torch.tensor([0, 1, 5]), torch.tensor([0, 3, 1]), torch.tensor([2, 2, 7])
+    entity, relation = model.entity_scalar, model.relation_scaling
+
+    def cubes(x):
+        return x.square().sum(1).pow(1.5).sum()
+
+    expected = (
+        2 * cubes(entity[h] + relation[r][:, :8]) + 0.5 * cubes(relation[r][:, 8:]) + 2 * cubes(entity[t])
+    )
+    close(penalty(model, h, r, t, PenaltyConfig(strength=0.3)), 0.3 * expected / 3)
+
+
 def test_penalty_of_unit_elements_moves_nothing():
     for name in ("ModulE-HH-vector", "ModulE-HH-unit"):
         model = Model(MODELS[name], 6, 4, 5).draw(torch.Generator().manual_seed(0), 1.0, 1.0)

@@ -7,10 +7,13 @@ import typer
 
 from modulekge import show
 from modulekge.cli.app import All, DataArgument, DataDir, Json, app
+from modulekge.data.doctor import examine
 from modulekge.data.registry import benchmarks, local_folder, open_dataset
 from modulekge.data.survey import survey
+from modulekge.run.needs import needs
+from modulekge.run.train import resolve
 
-data_app = typer.Typer(help="Look at data sets: 'data list', 'data info DATA'.")
+data_app = typer.Typer(help="Look at data sets: 'data list', 'data info DATA', 'data doctor DATA'.")
 app.add_typer(data_app, name="data")
 
 
@@ -34,3 +37,20 @@ def data_info(
         print(json.dumps(asdict(found), ensure_ascii=False))
     else:
         show.console().print(show.survey_view(found, every))
+
+
+@data_app.command("doctor", epilog="Example: modulekge data doctor my-graph.tsv")
+def data_doctor(data: DataArgument, data_dir: DataDir = None, as_json: Json = False) -> None:
+    """Look for what would spoil training or its figures, and reckon what training needs here.
+
+    Repeated triples, leaks between splits, unseen entities, relations that copy, invert or mirror each
+    other, cardinalities; memory and seconds per epoch of the settings 'train' would use.
+    """
+    dataset = open_dataset(data, data_dir)
+    found, needed = examine(dataset), needs(dataset, resolve(dataset))
+    if as_json:
+        print(
+            json.dumps({"findings": [asdict(f) for f in found], "needs": asdict(needed)}, ensure_ascii=False)
+        )
+    else:
+        show.console().print(show.doctor_view(dataset.name, found, needed))

@@ -1,12 +1,12 @@
 """The filtered ranking of questions against every entity, in bounded memory."""
 
-import os
 from collections.abc import Iterator
 
 import torch
 
 from modulekge.data.known import KnownAnswers
 from modulekge.evaluation.ranks import Ranks
+from modulekge.machine import free_memory
 from modulekge.models.model import Model
 from modulekge.shapes import Entities, Triples
 
@@ -50,13 +50,3 @@ def batch_size(n_entities: int, device: torch.device) -> int:
     """Return how many questions to rank at once: a quarter of the free memory at most."""
     most = _MOST_SCORES.get(device.type, 1 << 23)
     return max(1, min(most, free_memory(device) // 4 // _BYTES_PER_SCORE) // max(1, n_entities))
-
-
-def free_memory(device: torch.device) -> int:
-    """Return the bytes that can be had on a device now."""
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError):  # not every system tells
-        return 1 << 30

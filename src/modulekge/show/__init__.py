@@ -1,7 +1,7 @@
 """What the command line shows: tables of models, graphs, runs, reports, answers; progress of training."""
 
 from modulekge.show.console import console
-from modulekge.show.data import datasets_table, survey_view
+from modulekge.show.data import datasets_table, doctor_view, survey_view
 from modulekge.show.models import models_table
 from modulekge.show.progress import RankingDisplay, TrainingDisplay, ranking_display
 from modulekge.show.reports import answers_view, report_view, study_table
@@ -14,6 +14,7 @@ __all__ = [
     "comparison_view",
     "console",
     "datasets_table",
+    "doctor_view",
     "models_table",
     "ranking_display",
     "report_view",

@@ -6,8 +6,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from modulekge.data.doctor import Finding
 from modulekge.data.registry import WORLD, Benchmark
 from modulekge.data.survey import Survey
+from modulekge.run.needs import Needs
 from modulekge.show.console import FEW, more, new_table
 
 
@@ -50,3 +52,31 @@ def survey_view(survey: Survey, all_relations: bool) -> RenderableType:
         )
     head = f"{survey.name}: {survey.entities:,} entities, {survey.relations:,} relations"
     return Group(Text(head, "bold"), "", facts, "", leaks, "", relations, *more(len(rows) - len(shown)))
+
+
+def doctor_view(name: str, findings: tuple[Finding, ...], needs: Needs) -> RenderableType:
+    """Findings with their advice, the worst first, and what training will need."""
+    styles = {"problem": "bold red", "warning": "yellow", "note": "dim"}
+    lines = [
+        Text.assemble(
+            (f"{finding.level}: ", styles[finding.level]), finding.what, (f"; {finding.advice}", "dim")
+        )
+        for finding in findings
+    ]
+    counts = [sum(finding.level == level for finding in findings) for level in styles]
+    head = f"{name}: {counts[0]} problems, {counts[1]} warnings, {counts[2]} notes"
+    memory = f"{needs.memory / 2**30:.2f} GiB of {needs.free / 2**30:.1f} GiB free on {needs.device}"
+    if needs.epoch_seconds is None:
+        time = "it does not fit: lower model.k or train.batch"
+    else:
+        most = needs.epoch_seconds * needs.epochs
+        time = f"about {needs.epoch_seconds:.2g} s an epoch, {_span(most)} for {needs.epochs} epochs at most"
+    return Group(Text(head, "bold"), *lines, Text(f"training needs {memory}; {time}"))
+
+
+def _span(seconds: float) -> str:
+    """Seconds as one would say them."""
+    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} seconds"

@@ -9,7 +9,7 @@ from torch.optim import Optimizer
 
 from modulekge.config import TrainConfig
 from modulekge.errors import ConfigError
-from modulekge.machine import kernels
+from modulekge.machine import has_bfloat16, kernels
 from modulekge.training.average import MEAN
 
 
@@ -104,7 +104,9 @@ def pick_device(name: str) -> torch.device:
 
 @contextmanager
 def matmul_precision(name: str, device: torch.device) -> Iterator[None]:
-    """Multiply matrices in float32, in TF32 where the device has it, or in bfloat16."""
+    """Multiply matrices in float32, in TF32 where the device has it, or in bfloat16 where it has that."""
+    if name == "bfloat16" and not has_bfloat16(device.type):
+        raise ConfigError('train.matmul = "bfloat16": this CPU has no instructions for it; use "float32"')
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
     try:

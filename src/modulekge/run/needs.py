@@ -1,0 +1,77 @@
+"""What training will need here, before an hour is spent on it."""
+
+import time
+from dataclasses import dataclass
+
+import torch
+
+from modulekge.config import Config
+from modulekge.data.dataset import Dataset
+from modulekge.machine import free_memory
+from modulekge.models.model import Model
+from modulekge.run.folder import new_model
+from modulekge.training.exact import scores_held
+from modulekge.training.optimize import begin_epoch, make_optimizer, pick_device
+from modulekge.training.questions import Questions
+from modulekge.training.step import Step
+
+_STEPS = 3  # that are timed, after one that is not
+_FLOAT = 4  # bytes
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Bytes of memory, and seconds of an epoch; none where the model does not fit and was not tried."""
+
+    device: str
+    memory: int
+    free: int
+    epoch_seconds: float | None
+    epochs: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is memory enough."""
+        return self.memory < self.free
+
+
+def needs(dataset: Dataset, config: Config) -> Needs:
+    """Reckon the memory of a training, and time a few of its steps where it fits."""
+    device = pick_device(config.train.device)
+    memory, free = _memory(dataset, config, device), free_memory(device)
+    seconds = _epoch_seconds(dataset, config, device) if memory < free else None
+    return Needs(str(device), memory, free, seconds, config.train.epochs)
+
+
+def _memory(dataset: Dataset, config: Config, device: torch.device) -> int:
+    """Weights with their slopes and the optimiser's memory, entities as scored and their slopes, scores."""
+    with torch.device("meta"):
+        model = new_model(config, dataset)
+    copies = 3 + (config.train.optimizer == "adam") + (config.train.average > 0)
+    weights = sum(table.numel() for table in model.parameters())
+    entities = len(dataset.entities) * model.spec.query_size * model.k
+    scores = min(config.train.batch * len(dataset.entities), scores_held(device))
+    return _FLOAT * (copies * weights + 2 * entities + 2 * scores) + 8 * 3 * 3 * len(dataset.train)
+
+
+def _epoch_seconds(dataset: Dataset, config: Config, device: torch.device) -> float:
+    questions = Questions.of(dataset, config.loss, device)
+    step = _step(new_model(config, dataset), questions, config, device)
+    order = torch.randperm(len(questions.triples), generator=torch.Generator().manual_seed(0)).to(device)
+    batches = order.split(config.train.batch)[: _STEPS + 1]
+    step.begin(1)
+    step(batches[0])
+    step.mean(1)
+    started = time.perf_counter()
+    timed = batches[1:] or batches
+    for rows in timed:
+        step(rows)
+    step.mean(1)
+    return (time.perf_counter() - started) / sum(map(len, timed)) * len(order)
+
+
+def _step(model: Model, questions: Questions, config: Config, device: torch.device) -> Step:
+    model.draw(torch.Generator().manual_seed(0), config.model.scalar_scale, config.model.vector_scale)
+    optimizer = make_optimizer(model.to(device), config.train)
+    begin_epoch(optimizer, config.train, 1)
+    return Step(model, questions, optimizer, config)
