@@ -1,9 +1,14 @@
+import csv
 import gzip
+import json
 
 import pytest
 import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from modulekge.data import lines
+from modulekge.data.columns import known_places
 from modulekge.data.dataset import SPLITS, Dataset
 from modulekge.data.files import problems, read_file
 from modulekge.data.reading import read_dataset
@@ -110,6 +115,27 @@ def test_a_header_in_known_words_is_none_of_the_triples(tmp_path, header):
 def test_a_header_in_another_order_says_which_column_is_which(tmp_path):
     assert rows(read_triples_of(tmp_path, "a.csv", "object,subject,predicate\nb,a,r\n")) == [("a", "r", "b")]
     assert rows(read_triples_of(tmp_path, "b.tsv", "t\tr\th\n")) == [("t", "r", "h")]  # letters may be names
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_any_names_come_back_as_they_were(tmp_path_factory, data):
+    """Whatever stands in names, TSV keeps it but for its own separators, and CSV keeps line ends too."""
+    path = tmp_path_factory.getbasetemp() / data.draw(st.sampled_from(["any.tsv", "any.csv", "any.jsonl"]))
+    awkward = st.sampled_from(list("\"',;| {[<#\\.\u2028\x85aé") + ["\n"] * (path.suffix != ".tsv"))
+    letter = awkward | st.characters(exclude_characters="\t\n\r\0\ufeff", exclude_categories=["Cs"])
+    name = st.text(letter, min_size=1, max_size=6)
+    triples = data.draw(st.lists(st.tuples(name, name, name), min_size=1, max_size=8))
+    assume(known_places(triples[0]) is None)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        if path.suffix == ".jsonl":
+            file.writelines(json.dumps(triple) + "\n" for triple in triples)
+        elif path.suffix == ".csv":
+            csv.writer(file, lineterminator="\n").writerows(triples)
+        else:
+            file.writelines("\t".join(triple) + "\n" for triple in triples)
+    assert rows(read_file(path).splits[0]) == triples
+    assert list(problems(path)) == []
 
 
 WIDE = "subject_id,weight,object_id,predicate\na,1,b,r\n"

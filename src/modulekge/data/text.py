@@ -83,12 +83,11 @@ def _by_ending(path: Path) -> str:
 def _separator(path: Path, fields: int, skip: int) -> str:
     """Return the separator that the ending names if it cuts the first line, else the one that does."""
     usual = _by_ending(path)
+    width = len(_first_row(path, usual, skip)[1])
+    if width >= fields or (usual == "\t" and width != 1):
+        return usual
     sample = list(islice(_texts(path, skip), _SAMPLE))
-    if not sample:
-        return usual
-    number, first = sample[0]
-    if _count(first, usual) >= fields or (usual == "\t" and usual in first):
-        return usual
+    number, first = sample[0] if sample else (0, "")
     found = [separator for separator in _WORDS if _count(first, separator) >= fields]
     for test in (
         lambda s: len({_count(text, s) for _, text in sample}) == 1,
