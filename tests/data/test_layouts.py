@@ -90,6 +90,19 @@ def test_the_same_graph_comes_out_of_each_with_the_ids_it_had(tmp_path, files):
         assert [tuple(triple) for triple in dataset[split].tolist()] == TRIPLES[split]
 
 
+def test_train_says_whether_triples_are_of_ids_where_names_are_numbers_too(tmp_path):
+    files = {
+        "entities.dict": "0\t2\n1\t0\n2\t7\n",
+        "relations.dict": "0\tr\n",
+        "train.txt": "0\t0\t1\n1\t0\t2\n",
+        "valid.txt": "0\t0\t2\n",  # which are names as well
+        "test.txt": "2\t0\t0\n",
+    }
+    dataset = read_dataset(write(tmp_path, files))
+    assert dataset.entities.names == ("2", "0", "7")
+    assert dataset.valid.tolist() == [[0, 0, 2]]
+
+
 def test_splits_of_pykeen_with_numberings_of_their_own_meet_by_name(tmp_path):
     files = pykeen()
     files["testing/entity_to_id.tsv.gz"] = "id\tlabel\n0\tNew York\n1\tb\n2\tsomebody new\n"

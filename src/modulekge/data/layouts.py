@@ -10,7 +10,7 @@ import pyarrow as pa
 from modulekge.data.files import ENDINGS, read_file, read_labels
 from modulekge.data.numbering import Numbering, Top, check_count, read_numbering
 from modulekge.data.tables import ROLES, Graph
-from modulekge.data.text import form_of, read_text
+from modulekge.data.text import Form, form_of, read_text
 from modulekge.errors import DataError
 
 _STEMS = (("train",), ("valid", "validation", "dev"), ("test",))
@@ -109,29 +109,36 @@ def _read_layout(folder: Path, layout: Layout) -> Graph:
     if len(present) not in (1, len(layout.splits)):
         absent = next(name for name in layout.splits if name not in present)
         raise DataError(f"{folder}: no {absent}, which belongs to the layout of {layout.tool}")
+    paths = [folder / name for name in present]
     numbering = cache(lambda path: read_numbering(path, layout.name_first, layout.top))
-    tables = []
-    for path in (folder / name for name in present):
-        entities, relations = (numbering(path.parent / file) for file in (layout.entities, layout.relations))
-        tables.append(_read_split(path, layout, entities, relations))
+    pairs = [(numbering(p.parent / layout.entities), numbering(p.parent / layout.relations)) for p in paths]
+    raw = [_read_raw(path, layout) for path in paths]
+    by_name = layout.names and pairs[0][0].names_fit(raw[0][1])
     return Graph(
-        tuple(tables),
-        _by_name(_labels(folder, _ENTITY_LABELS), entities),
-        _by_name(_labels(folder, _RELATION_LABELS), relations),
+        tuple(_named(p, *read, *pair, by_name) for p, read, pair in zip(paths, raw, pairs, strict=True)),
+        _by_name(_labels(folder, _ENTITY_LABELS), pairs[0][0]),
+        _by_name(_labels(folder, _RELATION_LABELS), pairs[0][1]),
     )
 
 
-def _read_split(path: Path, layout: Layout, entities: Numbering, relations: Numbering) -> pa.Table:
-    """Read a file of ids, or of names where the layout has such, as names."""
+def _read_raw(path: Path, layout: Layout) -> tuple[Form, pa.Table]:
+    """Read a file of triples as it stands, in ids or in names."""
     form = form_of(path, layout.columns, skip=int(layout.top == "count"))
     if form is None:
         raise DataError(f"{path}: no triples; each line should hold head, relation and tail")
     table = read_text(path, form)
     if layout.top == "count":
         check_count(path, table.num_rows)
+    return form, table
+
+
+def _named(
+    path: Path, form: Form, table: pa.Table, entities: Numbering, relations: Numbering, by_name: bool
+) -> pa.Table:
+    """Return a table of ids or names as one of the names that the folder numbers."""
     columns = {}
     for role, numbering in zip(ROLES, (entities, relations, entities), strict=True):
-        keys = numbering.keys(table[role]) if layout.names else numbering.ids
+        keys = numbering.names if by_name else numbering.ids
         columns[role] = numbering.named(table[role], keys)
         if columns[role].null_count:
             raise numbering.absent(path, form, role, keys)

@@ -29,14 +29,11 @@ class Numbering:
         """The ids 0, 1, ... as text."""
         return pa.array(map(str, range(len(self.names))), pa.string())
 
-    def keys(self, column: pa.ChunkedArray) -> pa.Array:
-        """Return the names or the ids, whichever more of a column's cells are."""
-        unknown = [sum(_index(chunk, keys).null_count for chunk in column.chunks) for keys in self._keys]
-        return self._keys[unknown[0] > unknown[1]]
-
-    @property
-    def _keys(self) -> tuple[pa.Array, pa.Array]:
-        return self.names, self.ids
+    def names_fit(self, table: pa.Table) -> bool:
+        """Say whether heads and tails are names of this file rather than ids; names where both fit."""
+        chunks = [chunk for role in ("head", "tail") for chunk in table[role].chunks]
+        by_name, by_id = (sum(_index(c, keys).null_count for c in chunks) for keys in (self.names, self.ids))
+        return bool(by_name <= by_id)
 
     def named(self, column: pa.ChunkedArray, keys: pa.Array) -> pa.ChunkedArray:
         """Return a column of names or ids as names of this file, null where they are not among ``keys``."""
