@@ -117,6 +117,24 @@ def test_data_commands(tmp_path):
     assert "borders" in call("data", "info", "world", cwd=tmp_path).stdout
 
 
+def test_columns_labels_and_what_was_left_out(tmp_path):
+    rows = [line.replace("\t", ",0.5,") for line in GRAPH.splitlines()]
+    (tmp_path / "wide.csv").write_text("\n".join(["from,w1,by,w2,to", *rows]))
+    (tmp_path / "names.tsv").write_text("r0\tfirst of three\n")
+    chosen = ("--columns", "from,by,to", "--labels", "names.tsv")
+    info = json.loads(call("data", "info", "wide.csv", *chosen, "--json", cwd=tmp_path).stdout)
+    assert {row["relation"] for row in info["per_relation"]} == {"first of three", "r1", "r2"}
+    (tmp_path / "g.nt").write_text(
+        "".join("<x:{}> <x:{}> <x:{}> .\n".format(*line.split("\t")) for line in GRAPH.splitlines())
+        + '<x:e0> <x:age> "7" .\n'
+    )
+    note = "g.nt: 1 triples with a literal are left out"
+    assert note in call("data", "info", "g.nt", cwd=tmp_path).stdout
+    done = call("train", "g.nt", *SMALL, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert note in done.stderr
+
+
 @pytest.mark.parametrize(
     "command", ["", "models", "train", "resume", "evaluate", "predict", "data info", "data list"]
 )
@@ -160,6 +178,10 @@ BAD = {
     "a benchmark's name": (["data", "info", "UMLS"], "is not UMLS"),
     "a spaced line": (["train", "spaced.tsv"], "spaced.tsv:2: expected 3 tab-separated fields"),
     "too few": (["train", "few.tsv"], "few.tsv: 2 triples are too few to split"),
+    "too many columns": (["data", "info", "wide.csv"], "wide.csv:1: which of the 4 columns 1 start"),
+    "wrong column": (["train", "wide.csv", "--columns", "strt,kind,end"], "'strt'; did you mean start?"),
+    "two columns": (["train", "wide.csv", "--columns", "1,2"], "columns '1,2': expected three"),
+    "no labels": (["train", "graph.tsv", "--labels", "absent.tsv"], "absent.tsv: cannot be read"),
     "corrupt gzip": (["train", "bad.tsv.gz"], "the file is damaged"),
     "unknown entity": (["predict", "run", "--head", "e00", "--relation", "r0"], "'e00'; did you mean"),
     "unknown relation": (["predict", "run", "--head", "e0", "--relation", "r9"], "unknown relation 'r9'"),
@@ -179,6 +201,7 @@ def bad_place(graph, run, tmp_path_factory):
     (place / "two.tsv").write_text("a\tr\tb\na\tb\n")
     (place / "spaced.tsv").write_text("a\tr\tb\n   \n")
     (place / "few.tsv").write_text("a\tr\tb\nc\tr\td\n")
+    (place / "wide.csv").write_text("start,weight,kind,end\na,1,r,b\n")
     packed = bytearray(gzip.compress(GRAPH.encode()))
     packed[40:60] = bytes(20)
     (place / "bad.tsv.gz").write_bytes(packed)

@@ -14,7 +14,9 @@ from modulekge.models.table import TABLE_1
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/adding-a-model.md", "docs/run-folder.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "docs/adding-a-model.md", "docs/data.md", "docs/run-folder.md"]
+)
 def test_the_code_of_a_document_runs(name, tmp_path, monkeypatch):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text("utf-8"), re.DOTALL)
     assert blocks

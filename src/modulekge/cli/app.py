@@ -9,6 +9,8 @@ from typing import Annotated, NoReturn, cast
 import typer
 
 from modulekge.cli import completion
+from modulekge.data.dataset import Dataset
+from modulekge.data.registry import open_dataset
 from modulekge.errors import ModulekgeError
 from modulekge.version import __version__
 
@@ -40,12 +42,26 @@ DataDir = Annotated[
     Path | None,
     typer.Option(help="Folder with benchmark folders; also the variable MODULEKGE_DATA."),
 ]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        help="Columns of head, relation and tail, by name or number: subject,predicate,object or 1,3,2."
+    ),
+]
+Labels = Annotated[
+    Path | None, typer.Option(help="File of 'name label': what to call entities and relations.")
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="A setting, such as train.epochs=5; repeatable."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 All = Annotated[bool, typer.Option("--all", help="Show every relation.")]
+
+
+def open_data(data: str, data_dir: Path | None, columns: str | None, labels: Path | None) -> Dataset:
+    """Return the data set that DATA and its options name."""
+    return open_dataset(data, data_dir, columns=columns.split(",") if columns else None, labels=labels)
 
 
 def main() -> NoReturn:

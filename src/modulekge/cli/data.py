@@ -6,9 +6,9 @@ from dataclasses import asdict
 import typer
 
 from modulekge import show
-from modulekge.cli.app import All, DataArgument, DataDir, Json, app
+from modulekge.cli.app import All, Columns, DataArgument, DataDir, Json, Labels, app, open_data
 from modulekge.data.doctor import examine
-from modulekge.data.registry import benchmarks, local_folder, open_dataset
+from modulekge.data.registry import benchmarks, local_folder
 from modulekge.data.survey import survey
 from modulekge.run.needs import needs
 from modulekge.run.train import resolve
@@ -27,12 +27,17 @@ def data_list(data_dir: DataDir = None, as_json: Json = False) -> None:
     show.console().print(show.datasets_table(benchmarks().values(), places))
 
 
-@data_app.command("info", epilog="Example: modulekge data info world --all")
+@data_app.command("info", epilog="Example: modulekge data info graph.csv --columns subject,predicate,object")
 def data_info(
-    data: DataArgument, data_dir: DataDir = None, every: All = False, as_json: Json = False
+    data: DataArgument,
+    columns: Columns = None,
+    labels: Labels = None,
+    data_dir: DataDir = None,
+    every: All = False,
+    as_json: Json = False,
 ) -> None:
     """Count a data set: sizes, unseen entities, leaks, cardinality of each relation."""
-    found = survey(open_dataset(data, data_dir))
+    found = survey(open_data(data, data_dir, columns, labels))
     if as_json:
         print(json.dumps(asdict(found), ensure_ascii=False))
     else:
@@ -40,13 +45,19 @@ def data_info(
 
 
 @data_app.command("doctor", epilog="Example: modulekge data doctor my-graph.tsv")
-def data_doctor(data: DataArgument, data_dir: DataDir = None, as_json: Json = False) -> None:
+def data_doctor(
+    data: DataArgument,
+    columns: Columns = None,
+    labels: Labels = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
     """Look for what would spoil training or its figures, and reckon what training needs here.
 
     Repeated triples, leaks between splits, unseen entities, relations that copy, invert or mirror each
     other, cardinalities; memory and seconds per epoch of the settings 'train' would use.
     """
-    dataset = open_dataset(data, data_dir)
+    dataset = open_data(data, data_dir, columns, labels)
     found, needed = examine(dataset), needs(dataset, resolve(dataset))
     if as_json:
         print(

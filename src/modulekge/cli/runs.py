@@ -15,10 +15,20 @@ from rich.console import Console
 
 from modulekge import show
 from modulekge.cli import completion
-from modulekge.cli.app import All, DataArgument, DataDir, Json, RunArgument, Settings, app
+from modulekge.cli.app import (
+    All,
+    Columns,
+    DataArgument,
+    DataDir,
+    Json,
+    Labels,
+    RunArgument,
+    Settings,
+    app,
+    open_data,
+)
 from modulekge.config import parse_setting, write_config
 from modulekge.data.dataset import Split
-from modulekge.data.registry import open_dataset
 from modulekge.evaluation.report import Report
 from modulekge.evaluation.report import evaluate as evaluate_model
 from modulekge.run.folder import RunFolder
@@ -50,6 +60,8 @@ def train(
     ] = None,
     recipe: Annotated[Path | None, typer.Option(help="TOML file of settings.")] = None,
     settings: Settings = None,
+    columns: Columns = None,
+    labels: Labels = None,
     data_dir: DataDir = None,
     track: Track = None,
     dry_run: Annotated[bool, typer.Option(help="Print the settings and stop.")] = False,
@@ -60,7 +72,9 @@ def train(
     Without --recipe, the recipe that belongs to this data set and model is used, if there is one.
     Ctrl-C ends training after the epoch under way; 'modulekge resume' goes on.
     """
-    dataset = open_dataset(data, data_dir)
+    dataset = open_data(data, data_dir, columns, labels)
+    for note in dataset.notes:
+        show.console(stderr=True).print(note)
     config = resolve(dataset, model, map(parse_setting, settings or ()), recipe)
     pick_device(config.train.device)
     if dry_run:

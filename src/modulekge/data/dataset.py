@@ -1,7 +1,7 @@
 """A knowledge graph in ids: two vocabularies and three splits."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -30,6 +30,7 @@ class Dataset:
     train: Triples
     valid: Triples
     test: Triples
+    notes: tuple[str, ...] = field(default=(), kw_only=True)  # what was left out when it was read, for people
 
     def __post_init__(self) -> None:
         if len(self.train) == 0:

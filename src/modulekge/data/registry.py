@@ -9,9 +9,9 @@ import sys
 import tarfile
 import tempfile
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -47,19 +47,27 @@ def benchmarks() -> dict[str, Benchmark]:
     return {name: Benchmark(name, **{**row, "files": tuple(row["files"])}) for name, row in rows.items()}
 
 
-def open_dataset(where: str | Path, data_dir: str | Path | None = None, seed: int = 0) -> Dataset:
+def open_dataset(
+    where: str | Path,
+    data_dir: str | Path | None = None,
+    seed: int = 0,
+    columns: Sequence[str] | None = None,
+    labels: str | Path | None = None,
+) -> Dataset:
     """Return the data set of a registered name, or the one in a folder or file.
 
     A name is looked for in ``data_dir``, in the folders of the variable MODULEKGE_DATA, here and in the
-    cache, and downloaded into the cache where none of them has it.
+    cache, and downloaded into the cache where none of them has it. ``columns`` are those of head, relation
+    and tail, by name or by number from 1; ``labels`` is a file of ``name label``.
     """
+    labels = Path(labels) if labels else None
     if str(where).casefold() == WORLD:
-        return read_dataset(_HERE / WORLD)
+        return read_dataset(_HERE / WORLD, seed, columns, labels)
     if benchmark := _named(str(where)):
         folder = local_folder(benchmark, data_dir) or download(benchmark, cache_dir())
-        return _checked(read_dataset(folder), benchmark, folder)
+        return _checked(read_dataset(folder, seed, columns, labels), benchmark, folder)
     if Path(where).exists():
-        dataset = read_dataset(Path(where), seed)
+        dataset = read_dataset(Path(where), seed, columns, labels)
         benchmark = _named(dataset.name)  # what bears a benchmark's name must be that benchmark
         return _checked(dataset, benchmark, Path(where)) if benchmark else dataset
     if os.sep in str(where) or Path(where).suffix:
@@ -157,6 +165,4 @@ def _checked(dataset: Dataset, benchmark: Benchmark, folder: Path) -> Dataset:
             f"{folder}: is not {benchmark.name}: (entities, relations, triples) are {sizes}, "
             f"published {published}; rename the folder or mend the copy"
         )
-    return Dataset(
-        benchmark.name, dataset.entities, dataset.relations, dataset.train, dataset.valid, dataset.test
-    )
+    return replace(dataset, name=benchmark.name)

@@ -42,6 +42,7 @@ class Survey:
     shared_with_train: dict[str, int]  # triples of valid and test that train holds too
     leaks: dict[str, int]  # test triples (h, r, t) whose pair stands in train in another way
     per_relation: tuple[RelationRow, ...]
+    notes: tuple[str, ...]  # what was left out when the graph was read
 
 
 def survey(dataset: Dataset) -> Survey:
@@ -61,6 +62,7 @@ def survey(dataset: Dataset) -> Survey:
         shared_with_train={s: int(torch.isin(_keys(dataset, dataset[s]), train).sum()) for s in held},
         leaks=_leaks(dataset),
         per_relation=_relation_rows(dataset),
+        notes=dataset.notes,
     )
 
 

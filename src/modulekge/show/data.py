@@ -51,7 +51,9 @@ def survey_view(survey: Survey, all_relations: bool) -> RenderableType:
             r.relation, *sizes, f"{r.tails_per_head:.2f}", f"{r.heads_per_tail:.2f}", r.category
         )
     head = f"{survey.name}: {survey.entities:,} entities, {survey.relations:,} relations"
-    return Group(Text(head, "bold"), "", facts, "", leaks, "", relations, *more(len(rows) - len(shown)))
+    return Group(
+        Text(head, "bold"), *survey.notes, "", facts, "", leaks, "", relations, *more(len(rows) - len(shown))
+    )
 
 
 def doctor_view(name: str, findings: tuple[Finding, ...], needs: Needs) -> RenderableType:

@@ -1,0 +1,93 @@
+"""RDF: N-Triples and Turtle, streamed; literals are no entities, and labels are kept for people."""
+
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from modulekge.data.lines import open_bytes
+from modulekge.data.tables import Graph, gathered
+from modulekge.errors import DataError
+
+Syntax = Literal["N_TRIPLES", "TURTLE"]
+_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
+_ANONYMOUS = re.compile(r"[0-9a-f]{32}")  # what the parser, at random, calls a node written [ ... ]
+
+
+def read_rdf(path: Path, syntax: Syntax) -> Graph:
+    """Read the triples between IRIs and blank nodes; the others are counted, and labels are kept.
+
+    Of the labels of a node the first counts, one in English or without a language before any other.
+    """
+    reader = _Reader(path, syntax)
+    table = gathered(reader.triples())
+    labels = {name: text for name, (_, text) in reader.labels.items()}
+    return Graph((table,), labels, labels, reader.notes())
+
+
+class _Reader:
+    """One pass over a file, and what it meets besides triples between nodes."""
+
+    def __init__(self, path: Path, syntax: Syntax) -> None:
+        self.path, self.syntax, self.rdf = path, syntax, _parser()
+        self.read = self.literals = self.labelled = self.about = 0
+        self.labels: dict[str, tuple[bool, str]] = {}  # whether English or without a language; the text
+        self.anonymous: dict[str, str] = {}
+
+    def triples(self) -> Iterator[tuple[str, str, str]]:
+        with open_bytes(self.path) as file:
+            for triple in self._parsed(file):
+                self.read += 1
+                if isinstance(triple.object, self.rdf.Literal):
+                    self._count_literal(triple)
+                elif isinstance(triple.object, self.rdf.Triple):
+                    self.about += 1
+                else:
+                    yield self._name(triple.subject), triple.predicate.value, self._name(triple.object)
+
+    def _parsed(self, file: Any) -> Iterator[Any]:
+        """Yield what the parser finds; its errors are said with the line."""
+        try:
+            yield from self.rdf.parse(file, getattr(self.rdf.RdfFormat, self.syntax))
+        except SyntaxError as error:
+            found = error.msg.split(": ", 1)[-1]
+            raise DataError(f"{self.path}:{error.lineno}: {found}; mend the line or remove it") from None
+        except (EOFError, OSError, MemoryError) as error:
+            after = f"{self.path}: after triple {self.read:,}: {error}"
+            raise DataError(f"{after}; the file is damaged, or a line has no end") from None
+
+    def _count_literal(self, triple: Any) -> None:
+        self.literals += 1
+        if triple.predicate.value != _LABEL:
+            return
+        self.labelled += 1
+        name, text, language = self._name(triple.subject), triple.object.value, triple.object.language
+        good = language is None or language.lower().split("-")[0] == "en"
+        if text and (name not in self.labels or (good and not self.labels[name][0])):
+            self.labels[name] = good, text
+
+    def _name(self, node: Any) -> str:
+        """An IRI as it is; a blank node as _: and its id, or where it has none, the file and a number."""
+        name: str = node.value
+        if not isinstance(node, self.rdf.BlankNode):
+            return name
+        if self.syntax == "TURTLE" and _ANONYMOUS.fullmatch(name):
+            name = self.anonymous.setdefault(name, f"{self.path.name}-{len(self.anonymous) + 1}")
+        return f"_:{name}"
+
+    def notes(self) -> tuple[str, ...]:
+        found = []
+        if self.literals:
+            labels = f", {self.labelled:,} of them labels, which are shown" if self.labelled else ""
+            found.append(f"{self.path}: {self.literals:,} triples with a literal are left out{labels}")
+        if self.about:
+            found.append(f"{self.path}: {self.about:,} triples about triples are left out")
+        return tuple(found)
+
+
+def _parser() -> Any:
+    try:
+        return importlib.import_module("pyoxigraph")
+    except ImportError:
+        raise DataError("RDF needs pyoxigraph: pip install 'modulekge[rdf]'") from None

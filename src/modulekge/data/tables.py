@@ -1,0 +1,43 @@
+"""Triples as text: a table with the columns head, relation and tail, each distinct name kept once."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+import pyarrow as pa
+
+ROLES = ("head", "relation", "tail")
+NAMES = pa.dictionary(pa.int32(), pa.string())
+SCHEMA = pa.schema([(role, NAMES) for role in ROLES])
+BATCH = 1 << 18  # rows gathered before their names are numbered
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """What files say: the tables of train, valid and test, or one that is yet to be split."""
+
+    splits: tuple[pa.Table, ...]
+    labels: Mapping[str, str] = field(default_factory=dict)  # of entities
+    relation_labels: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()  # what was left out, for people
+
+
+def gathered(rows: Iterable[tuple[str, str, str]]) -> pa.Table:
+    """Return rows of names as a table, holding each distinct name of a batch once."""
+    batches, rest = [], iter(rows)
+    while batch := list(islice(rest, BATCH)):
+        columns = [pa.array(column, pa.string()).dictionary_encode() for column in zip(*batch, strict=True)]
+        batches.append(pa.record_batch(columns, schema=SCHEMA))
+    return pa.Table.from_batches(batches, SCHEMA)
+
+
+def encoded(table: pa.Table) -> pa.Table:
+    """Return a table of text with each distinct name of a column kept once."""
+    columns = [column.dictionary_encode().combine_chunks() for column in table.columns]
+    return pa.table(columns, names=table.column_names)
+
+
+def distinct(table: pa.Table) -> Iterator[pa.Array]:
+    """Yield the names of a table piece by piece, each once in its piece."""
+    for column in table.columns:
+        yield from (chunk.dictionary for chunk in column.chunks)
