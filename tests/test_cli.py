@@ -325,3 +325,12 @@ def test_the_doctor_says_what_it_found_and_what_training_needs(graph, tmp_path):
     found = json.loads(call("data", "doctor", "copied.tsv", "--json", cwd=tmp_path).stdout)
     assert {"level", "what", "advice"} == set(found["findings"][0])
     assert found["needs"]["memory"] > 0
+
+
+def test_the_doctor_lists_every_line_that_is_no_triple(tmp_path):
+    (tmp_path / "bad.tsv").write_text("a\tr\tb\na\tr\nb\tr\tc\n\tr\td\n")
+    done = call("data", "doctor", "bad.tsv", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "bad.tsv:2: expected 3 tab-separated fields" in done.stdout
+    assert "bad.tsv:4: the head is empty" in done.stdout
+    assert "mend the 2 lines above" in done.stderr

@@ -61,7 +61,12 @@ All = Annotated[bool, typer.Option("--all", help="Show every relation.")]
 
 def open_data(data: str, data_dir: Path | None, columns: str | None, labels: Path | None) -> Dataset:
     """Return the data set that DATA and its options name."""
-    return open_dataset(data, data_dir, columns=columns.split(",") if columns else None, labels=labels)
+    return open_dataset(data, data_dir, columns=split_columns(columns), labels=labels)
+
+
+def split_columns(columns: str | None) -> list[str] | None:
+    """Return the columns that were chosen, if any were."""
+    return columns.split(",") if columns else None
 
 
 def main() -> NoReturn:

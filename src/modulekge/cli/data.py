@@ -2,14 +2,16 @@
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 
 import typer
 
 from modulekge import show
-from modulekge.cli.app import All, Columns, DataArgument, DataDir, Json, Labels, app, open_data
-from modulekge.data.doctor import examine
+from modulekge.cli.app import All, Columns, DataArgument, DataDir, Json, Labels, app, open_data, split_columns
+from modulekge.data.doctor import examine, examine_files
 from modulekge.data.registry import benchmarks, local_folder
 from modulekge.data.survey import survey
+from modulekge.errors import DataError
 from modulekge.run.needs import needs
 from modulekge.run.train import resolve
 
@@ -54,14 +56,22 @@ def data_doctor(
 ) -> None:
     """Look for what would spoil training or its figures, and reckon what training needs here.
 
-    Repeated triples, leaks between splits, unseen entities, relations that copy, invert or mirror each
-    other, cardinalities; memory and seconds per epoch of the settings 'train' would use.
+    Lines that are no triples, repeated triples, leaks between splits, unseen entities, relations that
+    copy, invert or mirror each other, cardinalities; memory and seconds per epoch of the settings that
+    'train' would use.
     """
-    dataset = open_data(data, data_dir, columns, labels)
+    try:
+        dataset = open_data(data, data_dir, columns, labels)
+    except DataError as error:
+        found = examine_files(Path(data), split_columns(columns)) if Path(data).exists() else ()
+        if len(found) < 2:
+            raise
+        show.console().print(show.findings_view(data, found))
+        raise DataError(f"{data}: cannot be read; mend the {len(found)} lines above") from error
     found, needed = examine(dataset), needs(dataset, resolve(dataset))
     if as_json:
         print(
             json.dumps({"findings": [asdict(f) for f in found], "needs": asdict(needed)}, ensure_ascii=False)
         )
     else:
-        show.console().print(show.doctor_view(dataset.name, found, needed))
+        show.console().print(show.findings_view(dataset.name, found), show.needs_view(needed))

@@ -1,10 +1,13 @@
 """What in a graph would spoil training or its figures, and what to do about it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, get_args
 
 from modulekge.data.dataset import Dataset
+from modulekge.data.files import problems
+from modulekge.data.layouts import splits_present
 from modulekge.data.overlaps import Likeness, Overlap, overlaps
 from modulekge.data.survey import Survey, survey
 
@@ -22,10 +25,17 @@ class Finding:
     advice: str
 
 
+def examine_files(path: Path, columns: Sequence[str] | None = None) -> tuple[Finding, ...]:
+    """Return what is wrong with the lines of a file of triples, or of a folder's files of splits."""
+    files = [path] if path.is_file() else splits_present(path)
+    return tuple(Finding("problem", text, "") for file in files for text in problems(file, columns))
+
+
 def examine(dataset: Dataset) -> tuple[Finding, ...]:
     """Return everything found, the worst first."""
     counted, alike = survey(dataset), overlaps(dataset)
-    found = [*_splits(counted), *_relations(counted, alike), *_shape(counted)]
+    said = [Finding("note", note, "") for note in dataset.notes]
+    found = [*said, *_splits(counted), *_relations(counted, alike), *_shape(counted)]
     return tuple(sorted(found, key=lambda finding: LEVELS.index(finding.level)))
 
 

@@ -82,6 +82,11 @@ def read_folder(folder: Path, columns: Sequence[str] | None = None) -> Graph:
     )
 
 
+def splits_present(folder: Path) -> list[Path]:
+    """Return the files of splits that a folder has, of any format."""
+    return [path for stems in _STEMS for path in _present(folder, stems)]
+
+
 def _split_files(folder: Path) -> list[Path]:
     """Return the files of train, valid and test, or of train where the others are absent both."""
     found = [_present(folder, stems) for stems in _STEMS]

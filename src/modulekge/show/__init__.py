@@ -1,7 +1,7 @@
 """What the command line shows: tables of models, graphs, runs, reports, answers; progress of training."""
 
 from modulekge.show.console import console
-from modulekge.show.data import datasets_table, doctor_view, survey_view
+from modulekge.show.data import datasets_table, findings_view, needs_view, survey_view
 from modulekge.show.models import models_table
 from modulekge.show.progress import RankingDisplay, TrainingDisplay, ranking_display
 from modulekge.show.reports import answers_view, report_view, study_table
@@ -14,8 +14,9 @@ __all__ = [
     "comparison_view",
     "console",
     "datasets_table",
-    "doctor_view",
+    "findings_view",
     "models_table",
+    "needs_view",
     "ranking_display",
     "report_view",
     "runs_table",

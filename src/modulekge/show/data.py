@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from modulekge.data.doctor import Finding
+from modulekge.data.doctor import Finding, Level
 from modulekge.data.registry import WORLD, Benchmark
 from modulekge.data.survey import Survey
 from modulekge.run.needs import Needs
@@ -56,24 +56,29 @@ def survey_view(survey: Survey, all_relations: bool) -> RenderableType:
     )
 
 
-def doctor_view(name: str, findings: tuple[Finding, ...], needs: Needs) -> RenderableType:
-    """Findings with their advice, the worst first, and what training will need."""
-    styles = {"problem": "bold red", "warning": "yellow", "note": "dim"}
+def findings_view(name: str, findings: tuple[Finding, ...]) -> RenderableType:
+    """Findings with their advice, the worst first."""
+    styles: dict[Level, str] = {"problem": "bold red", "warning": "yellow", "note": "dim"}
+    counts = [f"{sum(finding.level == level for finding in findings)} {level}s" for level in styles]
     lines = [
         Text.assemble(
-            (f"{finding.level}: ", styles[finding.level]), finding.what, (f"; {finding.advice}", "dim")
+            (f"{finding.level}: ", styles[finding.level]),
+            finding.what,
+            (f"; {finding.advice}" if finding.advice else "", "dim"),
         )
         for finding in findings
     ]
-    counts = [sum(finding.level == level for finding in findings) for level in styles]
-    head = f"{name}: {counts[0]} problems, {counts[1]} warnings, {counts[2]} notes"
+    return Group(Text(f"{name}: {', '.join(counts)}", "bold"), *lines)
+
+
+def needs_view(needs: Needs) -> RenderableType:
+    """Memory and time of training."""
     memory = f"{needs.memory / 2**30:.2f} GiB of {needs.free / 2**30:.1f} GiB free on {needs.device}"
     if needs.epoch_seconds is None:
-        time = "it does not fit: lower model.k or train.batch"
-    else:
-        most = needs.epoch_seconds * needs.epochs
-        time = f"about {needs.epoch_seconds:.2g} s an epoch, {_span(most)} for {needs.epochs} epochs at most"
-    return Group(Text(head, "bold"), *lines, Text(f"training needs {memory}; {time}"))
+        return Text(f"training needs {memory}: it does not fit; lower model.k or train.batch", "bold red")
+    most = _span(needs.epoch_seconds * needs.epochs)
+    epochs = f"about {needs.epoch_seconds:.2g} s an epoch, {most} for {needs.epochs} epochs at most"
+    return Text(f"training needs {memory}; {epochs}")
 
 
 def _span(seconds: float) -> str:
