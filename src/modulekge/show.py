@@ -17,6 +17,7 @@ from modulekge.data.survey import Survey
 from modulekge.evaluation.ranks import Ranks
 from modulekge.evaluation.report import Metrics, RelationReport, Report
 from modulekge.models.spec import ModelSpec
+from modulekge.run.defaults import Choice
 from modulekge.run.needs import Needs
 from modulekge.serving.predictor import Answer
 from modulekge.studies.render import line_cells
@@ -192,6 +193,14 @@ def answers_view(question: str, answers: list[Answer]) -> RenderableType:
         mark = Text(f"known{held}", "green") if a.known else Text("new", "yellow")
         table.add_row(str(a.rank), name, f"{a.score:.3f}", mark)
     return Group(Text(question, "bold"), table)
+
+
+def choices_view(choices: Iterable[Choice]) -> RenderableType:
+    """What rules chose and why."""
+    table = _table("chosen by rule; --set changes it", " ", "because")
+    for choice in choices:
+        table.add_row(choice.key, str(choice.value), choice.reason)
+    return table
 
 
 def study_table(lines: Iterable[Line]) -> Table:

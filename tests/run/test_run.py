@@ -12,6 +12,7 @@ import modulekge
 from modulekge.algebra.groups import EXPONENTIAL
 from modulekge.config import make_config
 from modulekge.errors import ConfigError, ModulekgeError, RunError
+from modulekge.run.defaults import DEFAULT_MODEL
 from modulekge.run.folder import RunFolder, write_file
 from modulekge.run.train import continue_run, find_recipe, load, resolve, stalled, train
 from modulekge.training.fit import EpochRecord
@@ -264,7 +265,7 @@ def test_settings_come_in_layers(family, tmp_path):
     assert config.data == "family"
     other = resolve(family, "rotate", [], recipe)
     assert (other.model.name, other.model.score, other.model.k) == ("RotatE", "distance", 9)
-    assert resolve(family, None, [], None) == resolve(family, "ModulE-HH")
+    assert resolve(family) == resolve(family, DEFAULT_MODEL)
     renamed = resolve(family, None, [{"model": {"name": "quate"}}], recipe)
     assert (renamed.model.name, renamed.model.vector) == ("QuatE", "H")
     with pytest.raises(ConfigError, match="name the graph as DATA"):

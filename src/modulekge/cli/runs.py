@@ -19,7 +19,7 @@ from modulekge.data.dataset import Split
 from modulekge.data.registry import open_dataset
 from modulekge.evaluation.report import evaluate as evaluate_model
 from modulekge.run.folder import RunFolder
-from modulekge.run.train import continue_run, default_folder, load, resolve
+from modulekge.run.train import continue_run, default_folder, load, plan
 from modulekge.serving.predictor import predict as predict_by_name
 from modulekge.training.fit import EpochRecord
 from modulekge.training.optimize import pick_device
@@ -32,7 +32,9 @@ def train(
     out: Annotated[
         Path | None, typer.Option(help="Run folder to make; default: a dated one in runs/.")
     ] = None,
-    recipe: Annotated[Path | None, typer.Option(help="TOML file of settings.")] = None,
+    recipe: Annotated[
+        Path | None, typer.Option(help="TOML file of settings; 'none': choose them by rule.")
+    ] = None,
     settings: Settings = None,
     data_dir: DataDir = None,
     dry_run: Annotated[bool, typer.Option(help="Print the settings and stop.")] = False,
@@ -40,16 +42,20 @@ def train(
 ) -> None:
     """Train a model on a graph, keep the run, and report on its test split.
 
-    Without --recipe, the recipe that belongs to this data set and model is used, if there is one.
+    Without --recipe, the recipe that belongs to this data set and model is used; where there is none,
+    settings are chosen by rule from the size of the graph and the machine, and the reasons are shown.
     Ctrl-C ends training after the epoch under way; 'modulekge resume' goes on.
     """
     dataset = open_dataset(data, data_dir)
-    config = resolve(dataset, model, map(parse_setting, settings or ()), recipe)
+    planned = plan(dataset, model, map(parse_setting, settings or ()), recipe)
+    config = planned.config
     pick_device(config.train.device)
-    if dry_run:
+    folder = None if dry_run else RunFolder.create(out or default_folder(config), config, dataset)
+    if planned.choices:
+        show.console(stderr=True).print(show.choices_view(planned.choices))
+    if folder is None:
         print(write_config(config), end="")
         return
-    folder = RunFolder.create(out or default_folder(config), config, dataset)
     _train(folder, [], as_json)
 
 
