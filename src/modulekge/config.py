@@ -170,6 +170,12 @@ def nested(key: str, value: Any) -> dict[str, Any]:
     return {section: {name: value}} if dot else {section: value}
 
 
+def holds(settings: Mapping[str, Any], key: str) -> bool:
+    """Whether a dotted key is among settings."""
+    section, _, name = key.partition(".")
+    return name in settings.get(section, {})
+
+
 def make_config(layers: Iterable[Mapping[str, Any]], place: str = "config") -> Config:
     """Lay settings over the defaults, later ones over earlier ones, and check every one of them."""
     merged: dict[str, Any] = {}

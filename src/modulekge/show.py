@@ -22,10 +22,12 @@ from modulekge.run.needs import Needs
 from modulekge.serving.predictor import Answer
 from modulekge.studies.render import line_cells
 from modulekge.studies.study import Line
+from modulekge.studies.tuning import Trial
 from modulekge.training.fit import EpochRecord, Glance
 
 _WIDE = 100_000  # columns: a table keeps its width, and a terminal wraps what it has no room for
 _FEW = 15  # relations shown unless all are asked for
+_FEW_TRIALS = 5
 
 
 def console(stderr: bool = False) -> Console:
@@ -211,6 +213,55 @@ def study_table(lines: Iterable[Line]) -> Table:
     for line in lines:
         table.add_row(*line_cells(line)[:-1])
     return table
+
+
+def trials_table(trials: list[Trial]) -> Table:
+    """The best trials of a search, with what was searched."""
+    keys = list(trials[0].settings) if trials else []
+    table = _table(" trial", " valid MRR", " epochs", *keys)
+    for trial in trials[:_FEW_TRIALS]:
+        values = (_searched(trial.settings[key]) for key in keys)
+        table.add_row(str(trial.number), _figure(trial.mrr or 0.0), str(trial.epoch), *values)
+    return table
+
+
+def _searched(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+class TuningDisplay:
+    """A line for each trial at its end; on a terminal also a live one of the trial under way."""
+
+    def __init__(self, trials: int) -> None:
+        self.progress = Progress(
+            TextColumn("{task.completed:.0f} of {task.total:.0f} trials"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            console=console(stderr=True),
+            disable=not sys.stderr.isatty(),
+        )
+        self.task: TaskID = self.progress.add_task("", total=trials)
+
+    def __enter__(self) -> "TuningDisplay":
+        self.progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()
+
+    def show(self, event: Trial, finished: int, ranking: list[Trial]) -> None:
+        """Bring the line up to date, and say how a trial ended."""
+        best = (
+            f"best {_figure(ranking[0].mrr or 0.0)} (trial {ranking[0].number})" if ranking else "no best yet"
+        )
+        mrr = "-" if event.mrr is None else _figure(event.mrr)
+        now = f"trial {event.number}: epoch {event.epoch}, valid MRR {mrr}"
+        self.progress.update(self.task, completed=finished, description=f"{now}; {best}")
+        if event.state != "running":
+            words = ", ".join(f"{key} = {_searched(value)}" for key, value in event.settings.items())
+            end = f" ({event.error})" if event.error else ""
+            self.progress.console.print(f"{now}, {event.state}{end}; {best}; {words}")
 
 
 class TrainingDisplay:

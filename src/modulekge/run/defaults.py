@@ -19,7 +19,7 @@ from modulekge.models.table import named, spec_of
 DEFAULT_MODEL = "ModulE-RC"
 _REALS = 256  # numbers of an entity that meet a query
 _LEAST_REALS, _LEAST_REALS_FOR_TIME = 8, 64  # down to which memory, and time, may bring them
-_LEAST_BATCH, _LARGEST_BATCH = 32, 4096
+_LEAST_BATCH, _LARGEST_BATCH = 128, 4096
 _LEAST_PENALTY, _LARGEST_PENALTY = 0.003, 0.05
 _PENALTY_RATE = 0.0016  # per entity and root of the number of triples
 _DISTANCE_PENALTY = 0.001
@@ -149,7 +149,6 @@ def choose(size: Size, machine: Machine, model: ModelSpec | None = None) -> tupl
         Choice("model.vector_scale", 0.1, "lets directions turn quickly at first"),
         _penalty(size, spec),
         Choice("train.batch", load.batch, f"makes {load.steps:,} steps of {2 * size.train:,} questions"),
-        Choice("train.average", _AVERAGE, "a mean of weights ranks better than the last ones"),
     ]
     if load.candidates < size.entities:
         reason = f"scoring all {size.entities:,} entities would take days"
@@ -201,7 +200,10 @@ def _course(load: Load) -> list[Choice]:
     epochs = min(max(int(60 * _MINUTES / seconds), _LEAST_EPOCHS), _EPOCHS)
     if load.size.valid == 0:
         epochs = min(epochs, _EPOCHS_UNWATCHED)
-        return [Choice("train.epochs", epochs, "no valid split says when to stop")]
+        return [
+            Choice("train.epochs", epochs, "no valid split says when to stop"),
+            Choice("train.average", _AVERAGE, "nor which epoch is best, so a mean over some is kept"),
+        ]
     time = f"about {_duration(seconds)} each and {_duration(epochs * seconds)} in all"
     every = max(ceil(epochs / _VALIDATIONS), ceil(5 * load.validation_seconds / seconds))
     return [

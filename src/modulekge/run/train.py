@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.optim import Optimizer
 
-from modulekge.config import Config, make_config, merge, nested, read_config, write_config
+from modulekge.config import Config, holds, make_config, merge, nested, read_config, write_config
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
 from modulekge.errors import ConfigError, RunError
@@ -109,19 +110,13 @@ def plan(
         own_row = any(asked.get("model", {}).get(key) for key in ("name", *COLUMNS))
         machine = Machine.at(pick_device(wanted.train.device))
         chosen = choose(Size.of(dataset), machine, spec_of(wanted.model) if own_row else None)
-        choices = tuple(choice for choice in chosen if not _holds(asked, choice.key))
+        choices = tuple(choice for choice in chosen if not holds(asked, choice.key))
         config = make_config([*(nested(c.key, c.value) for c in choices), asked], "settings")
     else:
         config = make_config([read_config(recipe), asked], str(recipe))
     spec = spec_of(config.model)
     words = {"data": dataset.name, "model": {"name": spec.name, **spec.words()}}
     return Plan(make_config([asdict(config), words]), choices)
-
-
-def _holds(settings: Mapping[str, Any], key: str) -> bool:
-    """Whether a dotted key is among these settings."""
-    section, _, name = key.partition(".")
-    return name in settings.get(section, {})
 
 
 def _in_full(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,11 +152,7 @@ def continue_run(
     """
     with _only_one(folder):
         config, dataset = folder.changed(settings), folder.dataset()
-        device = pick_device(config.train.device)
-        model = new_model(config, dataset)
-        seed = torch.Generator().manual_seed(config.train.seed)
-        model.draw(seed, config.model.scalar_scale, config.model.vector_scale).to(device)
-        optimizer = make_optimizer(model, config.train)
+        model, optimizer = begin(config, dataset)
         epoch = folder.restore(model, optimizer)
         records = folder.records(until=epoch)
         _check_unfinished(folder, config, records)
@@ -190,6 +181,16 @@ def continue_run(
                 if isinstance(event, EpochRecord) and event.epoch > epoch:
                     folder.save_checkpoint(model, optimizer, event.epoch)
                 raise
+
+
+def begin(config: Config, dataset: Dataset) -> tuple[Model, Optimizer]:
+    """Return a model as drawn from its seed, on its device, and its optimiser."""
+    model = new_model(config, dataset)
+    seed = torch.Generator().manual_seed(config.train.seed)
+    model.draw(seed, config.model.scalar_scale, config.model.vector_scale).to(
+        pick_device(config.train.device)
+    )
+    return model, make_optimizer(model, config.train)
 
 
 def _check_unfinished(folder: RunFolder, config: Config, records: list[EpochRecord]) -> None:
