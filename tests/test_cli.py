@@ -118,7 +118,7 @@ def test_data_commands(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command", ["", "models", "train", "resume", "evaluate", "predict", "data info", "data list"]
+    "command", ["", "models", "train", "tune", "resume", "evaluate", "predict", "data info", "data list"]
 )
 def test_help_has_an_example(command, tmp_path):
     done = call(*command.split(), "--help", cwd=tmp_path)

@@ -39,6 +39,7 @@ def test_every_size_gets_settings_that_fit_into_memory(name, machine):
     assert load.bytes <= machine.memory / 2 or load.reals <= 8
     assert config.train.every <= config.train.epochs
     assert (config.train.patience > 0) == (size.valid > 0)
+    assert load.steps >= min(16, 2 * size.train)
 
 
 @pytest.mark.parametrize("model", MODELS)

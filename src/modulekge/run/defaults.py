@@ -19,7 +19,7 @@ from modulekge.models.table import named, spec_of
 DEFAULT_MODEL = "ModulE-RC"
 _REALS = 256  # numbers of an entity that meet a query
 _LEAST_REALS, _LEAST_REALS_FOR_TIME = 8, 64  # down to which memory, and time, may bring them
-_LEAST_BATCH, _LARGEST_BATCH = 128, 4096
+_LEAST_BATCH, _LARGEST_BATCH, _LEAST_STEPS = 128, 4096, 16
 _LEAST_PENALTY, _LARGEST_PENALTY = 0.003, 0.05
 _PENALTY_RATE = 0.0016  # per entity and root of the number of triples
 _DISTANCE_PENALTY = 0.001
@@ -151,9 +151,11 @@ def choose(size: Size, machine: Machine, model: ModelSpec | None = None) -> tupl
         Choice("train.batch", load.batch, f"makes {load.steps:,} steps of {2 * size.train:,} questions"),
     ]
     if load.candidates < size.entities:
-        reason = f"scoring all {size.entities:,} entities would take days"
+        exact = _duration(3600 * replace(load, candidates=size.entities).least_hours)
         choices += [
-            Choice("loss.candidates", "shared", reason),
+            Choice(
+                "loss.candidates", "shared", f"{_LEAST_EPOCHS} epochs over all entities would take {exact}"
+            ),
             Choice("loss.negatives", load.candidates, "drawn once for all questions of a batch"),
         ]
     if machine.kind == "cuda":
@@ -163,7 +165,9 @@ def choose(size: Size, machine: Machine, model: ModelSpec | None = None) -> tupl
 
 def _largest(size: Size, machine: Machine, spec: ModelSpec) -> tuple[Load, str]:
     """Return the largest model that memory and time allow, and the reason for its size."""
-    batch = min(max(2 ** round(log2(2 * size.train) / 2), _LEAST_BATCH), _LARGEST_BATCH)
+    questions = 2 * size.train
+    batch = min(max(2 ** round(log2(questions) / 2), _LEAST_BATCH), _LARGEST_BATCH)
+    batch = min(batch, max(1, questions // _LEAST_STEPS))
     load = Load(size, machine, spec, max(1, _REALS // spec.query_size), batch, size.entities)
     why = f"{load.reals} numbers to an entity"
     while load.bytes > _MEMORY * machine.memory and load.reals > _LEAST_REALS and load.k > 1:
@@ -201,7 +205,9 @@ def _course(load: Load) -> list[Choice]:
     if load.size.valid == 0:
         epochs = min(epochs, _EPOCHS_UNWATCHED)
         return [
-            Choice("train.epochs", epochs, "no valid split says when to stop"),
+            Choice(
+                "train.epochs", epochs, f"no valid split says when to stop; about {_duration(seconds)} each"
+            ),
             Choice("train.average", _AVERAGE, "nor which epoch is best, so a mean over some is kept"),
         ]
     time = f"about {_duration(seconds)} each and {_duration(epochs * seconds)} in all"
@@ -218,4 +224,4 @@ def _duration(seconds: float) -> str:
     for unit, name in ((86400, "days"), (3600, "h"), (60, "min")):
         if seconds >= 1.5 * unit:
             return f"{seconds / unit:.1f} {name}"
-    return f"{seconds:.1f} s"
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds:.1g} s"
