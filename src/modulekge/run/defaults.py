@@ -1,7 +1,6 @@
 """Settings by rule: what to train with on a graph for which there is no recipe, and why.
 
-The constants were chosen on the valid splits of Nations, UMLS, the embedded graph and CoDEx-S;
-docs/training.md has the rules as a table and what they gave.
+docs/training.md has the rules as a table, on what they rest and what they gave.
 """
 
 from dataclasses import dataclass, replace
