@@ -136,7 +136,7 @@ def test_columns_labels_and_what_was_left_out(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command", ["", "models", "train", "resume", "evaluate", "predict", "data info", "data list"]
+    "command", ["", "models", "train", "tune", "resume", "evaluate", "predict", "data info", "data list"]
 )
 def test_help_has_an_example(command, tmp_path):
     done = call(*command.split(), "--help", cwd=tmp_path)
@@ -154,6 +154,18 @@ def test_dry_run_prints_a_recipe_and_writes_nothing(graph, tmp_path):
     done = call("train", graph, "--model", "quate", "--dry-run", cwd=tmp_path)
     assert 'name = "QuatE"' in done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_chosen_by_rule_is_shown_with_reasons(graph, tmp_path):
+    done = call("train", graph, "--set", "train.batch=64", "--dry-run", cwd=tmp_path)
+    assert 'name = "ModulE-RC"' in done.stdout
+    assert "because" in done.stderr
+    assert "train.batch" not in done.stderr
+    named = call("train", "world", "--dry-run", cwd=tmp_path)
+    assert (named.stderr, 'name = "ModulE-HH"' in named.stdout) == ("", True)
+    by_rule = call("train", "world", "--recipe", "none", "--dry-run", cwd=tmp_path)
+    assert 'name = "ModulE-RC"' in by_rule.stdout
+    assert "penalty.strength" in by_rule.stderr
 
 
 BAD = {

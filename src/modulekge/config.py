@@ -181,6 +181,12 @@ def dotted(config: Config) -> dict[str, Any]:
     return settings
 
 
+def holds(settings: Mapping[str, Any], key: str) -> bool:
+    """Whether a dotted key is among settings."""
+    section, _, name = key.partition(".")
+    return name in settings.get(section, {})
+
+
 def make_config(layers: Iterable[Mapping[str, Any]], place: str = "config") -> Config:
     """Lay settings over the defaults, later ones over earlier ones, and check every one of them."""
     merged: dict[str, Any] = {}

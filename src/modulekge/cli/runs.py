@@ -33,7 +33,7 @@ from modulekge.evaluation.report import Report
 from modulekge.evaluation.report import evaluate as evaluate_model
 from modulekge.run.folder import RunFolder
 from modulekge.run.trackers import TRACKERS, Tracker, Tracking, make_trackers
-from modulekge.run.train import continue_run, default_folder, load, resolve
+from modulekge.run.train import continue_run, default_folder, load, plan
 from modulekge.serving.predictor import predict as predict_by_name
 from modulekge.training.fit import EpochRecord
 from modulekge.training.optimize import pick_device
@@ -58,7 +58,9 @@ def train(
     out: Annotated[
         Path | None, typer.Option(help="Run folder to make; default: a dated one in runs/.")
     ] = None,
-    recipe: Annotated[Path | None, typer.Option(help="TOML file of settings.")] = None,
+    recipe: Annotated[
+        Path | None, typer.Option(help="TOML file of settings; 'none': choose them by rule.")
+    ] = None,
     settings: Settings = None,
     columns: Columns = None,
     labels: Labels = None,
@@ -69,20 +71,25 @@ def train(
 ) -> None:
     """Train a model on a graph, keep the run, and report on its test split.
 
-    Without --recipe, the recipe that belongs to this data set and model is used, if there is one.
+    Without --recipe, the recipe that belongs to this data set and model is used; where there is none,
+    settings are chosen by rule from the size of the graph and the machine, and the reasons are shown.
     Ctrl-C ends training after the epoch under way; 'modulekge resume' goes on.
     """
     dataset = open_data(data, data_dir, columns, labels)
     for note in dataset.notes:
         show.console(stderr=True).print(note)
-    config = resolve(dataset, model, map(parse_setting, settings or ()), recipe)
+    planned = plan(dataset, model, map(parse_setting, settings or ()), recipe)
+    config = planned.config
     pick_device(config.train.device)
-    if dry_run:
-        print(write_config(config), end="")
-        return
     path = out or default_folder(config)
     trackers = make_trackers(track or (), path)
-    _train(RunFolder.create(path, config, dataset), [], trackers, as_json)
+    folder = None if dry_run else RunFolder.create(path, config, dataset)
+    if planned.choices:
+        show.console(stderr=True).print(show.choices_view(planned.choices))
+    if folder is None:
+        print(write_config(config), end="")
+        return
+    _train(folder, [], trackers, as_json)
 
 
 @app.command(epilog="Example: modulekge resume runs/wn --set train.epochs=100")

@@ -7,16 +7,14 @@ import torch
 
 from modulekge.config import Config
 from modulekge.data.dataset import Dataset
-from modulekge.machine import free_memory
 from modulekge.models.model import Model
+from modulekge.run.defaults import Load, Machine, Size
 from modulekge.run.folder import new_model
-from modulekge.training.exact import scores_held
 from modulekge.training.optimize import begin_epoch, make_optimizer, pick_device
 from modulekge.training.questions import Questions
 from modulekge.training.step import Step
 
 _STEPS = 3  # that are timed, after one that is not
-_FLOAT = 4  # bytes
 
 
 @dataclass(frozen=True)
@@ -38,20 +36,10 @@ class Needs:
 def needs(dataset: Dataset, config: Config) -> Needs:
     """Reckon the memory of a training, and time a few of its steps where it fits."""
     device = pick_device(config.train.device)
-    memory, free = _memory(dataset, config, device), free_memory(device)
-    seconds = _epoch_seconds(dataset, config, device) if memory < free else None
-    return Needs(str(device), memory, free, seconds, config.train.epochs)
-
-
-def _memory(dataset: Dataset, config: Config, device: torch.device) -> int:
-    """Weights with their slopes and the optimiser's memory, entities as scored and their slopes, scores."""
-    with torch.device("meta"):
-        model = new_model(config, dataset)
-    copies = 3 + (config.train.optimizer == "adam") + (config.train.average > 0)
-    weights = sum(table.numel() for table in model.parameters())
-    entities = len(dataset.entities) * model.spec.query_size * model.k
-    scores = min(config.train.batch * len(dataset.entities), scores_held(device))
-    return _FLOAT * (copies * weights + 2 * entities + 2 * scores) + 8 * 3 * 3 * len(dataset.train)
+    machine = Machine.at(device)
+    memory = int(Load.of(Size.of(dataset), machine, config).bytes)
+    seconds = _epoch_seconds(dataset, config, device) if memory < machine.memory else None
+    return Needs(str(device), memory, machine.memory, seconds, config.train.epochs)
 
 
 def _epoch_seconds(dataset: Dataset, config: Config, device: torch.device) -> float:

@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.optim import Optimizer
 
-from modulekge.config import Config, make_config, merge, nested, read_config, write_config
+from modulekge.config import Config, holds, make_config, merge, nested, read_config, write_config
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
 from modulekge.errors import ConfigError, RunError
 from modulekge.models.model import Model
 from modulekge.models.spec import COLUMNS, ModelSpec, chart, row
 from modulekge.models.table import named, spec_of
+from modulekge.run.defaults import Choice, Machine, Size, choose
 from modulekge.run.folder import RunFolder, new_model, write_file
 from modulekge.run.trackers import Tracker, Tracking, make_trackers
 from modulekge.training.average import averaged
@@ -27,6 +29,7 @@ from modulekge.training.optimize import make_optimizer, pick_device
 
 RECIPES = Path(__file__).parent.parent / "recipes"
 _LOCK = ".lock"
+NO_RECIPE = Path("none")  # in place of a recipe: settings are chosen by rule even where there is one
 _CHECKPOINT_SECONDS = 60.0  # a crash costs at most this much training, and an epoch
 
 
@@ -79,25 +82,52 @@ def _to_the_end(folder: RunFolder, settings: Mapping[str, Any], trackers: Mappin
     return load(folder.path)
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What a run will use: its settings, and those of them that rules chose, with reasons."""
+
+    config: Config
+    choices: tuple[Choice, ...]
+
+
 def resolve(
     dataset: Dataset,
     model: ModelSpec | str | None = None,
     settings: Iterable[Mapping[str, Any]] = (),
     recipe: Path | None = None,
 ) -> Config:
-    """Return the full settings: defaults, then the recipe, then what was asked for.
+    """Return the full settings: defaults, then a recipe or what rules choose, then what was asked for."""
+    return plan(dataset, model, settings, recipe).config
 
-    Without a recipe file, the one that belongs to this data set and model is used, if there is one.
+
+def plan(
+    dataset: Dataset,
+    model: ModelSpec | str | None = None,
+    settings: Iterable[Mapping[str, Any]] = (),
+    recipe: Path | None = None,
+) -> Plan:
+    """Resolve the settings, with the reasons of those that were chosen by rule.
+
+    Without a recipe file, the one that belongs to this data set and model is used; where there is none,
+    or the recipe is ``NO_RECIPE``, the rules of :mod:`modulekge.run.defaults`.
     """
     asked: dict[str, Any] = {} if model is None else {"model": _words(model)}
     for layer in settings:
         asked = merge(asked, _in_full(layer))
-    place = str(recipe or "settings")
-    config = make_config([read_config(recipe) if recipe else {}, asked], place)
-    if recipe is None and (found := find_recipe(dataset.name, spec_of(config.model).name)):
-        config = make_config([read_config(found), asked], str(found))
+    wanted = make_config([asked], "settings")
+    recipe = recipe or find_recipe(dataset.name, spec_of(wanted.model).name) or NO_RECIPE
+    choices: tuple[Choice, ...] = ()
+    if recipe == NO_RECIPE:
+        own_row = any(asked.get("model", {}).get(key) for key in ("name", *COLUMNS))
+        machine = Machine.at(pick_device(wanted.train.device))
+        chosen = choose(Size.of(dataset), machine, spec_of(wanted.model) if own_row else None)
+        choices = tuple(choice for choice in chosen if not holds(asked, choice.key))
+        config = make_config([*(nested(c.key, c.value) for c in choices), asked], "settings")
+    else:
+        config = make_config([read_config(recipe), asked], str(recipe))
     spec = spec_of(config.model)
-    return make_config([asdict(config), {"data": dataset.name, "model": {"name": spec.name, **spec.words()}}])
+    words = {"data": dataset.name, "model": {"name": spec.name, **spec.words()}}
+    return Plan(make_config([asdict(config), words]), choices)
 
 
 def _in_full(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,11 +163,7 @@ def continue_run(
     """
     with _only_one(folder):
         config, dataset = folder.changed(settings), folder.dataset()
-        device = pick_device(config.train.device)
-        model = new_model(config, dataset)
-        seed = torch.Generator().manual_seed(config.train.seed)
-        model.draw(seed, config.model.scalar_scale, config.model.vector_scale).to(device)
-        optimizer = make_optimizer(model, config.train)
+        model, optimizer = begin(config, dataset)
         epoch = folder.restore(model, optimizer)
         records = folder.records(until=epoch)
         _check_unfinished(folder, config, records)
@@ -166,6 +192,16 @@ def continue_run(
                 if isinstance(event, EpochRecord) and event.epoch > epoch:
                     folder.save_checkpoint(model, optimizer, event.epoch)
                 raise
+
+
+def begin(config: Config, dataset: Dataset) -> tuple[Model, Optimizer]:
+    """Return a model as drawn from its seed, on its device, and its optimiser."""
+    model = new_model(config, dataset)
+    seed = torch.Generator().manual_seed(config.train.seed)
+    model.draw(seed, config.model.scalar_scale, config.model.vector_scale).to(
+        pick_device(config.train.device)
+    )
+    return model, make_optimizer(model, config.train)
 
 
 def _check_unfinished(folder: RunFolder, config: Config, records: list[EpochRecord]) -> None:

@@ -6,11 +6,14 @@ from modulekge.show.models import models_table
 from modulekge.show.progress import RankingDisplay, TrainingDisplay, ranking_display
 from modulekge.show.reports import answers_view, report_view, study_table
 from modulekge.show.runs import comparison_view, runs_table
+from modulekge.show.tuning import TuningDisplay, choices_view, trials_table
 
 __all__ = [
     "RankingDisplay",
     "TrainingDisplay",
+    "TuningDisplay",
     "answers_view",
+    "choices_view",
     "comparison_view",
     "console",
     "datasets_table",
@@ -22,4 +25,5 @@ __all__ = [
     "runs_table",
     "study_table",
     "survey_view",
+    "trials_table",
 ]

@@ -35,7 +35,7 @@ def exact(
     softmax scores them twice: for the sums, then for the slopes.
     """
     b, n_entities = len(queries), len(model.entity_scalar)
-    size = max(1, scores_held(queries.device) // b // EVEN) * EVEN
+    size = max(1, _MOST_SCORES[queries.device.type] // b // EVEN) * EVEN
     spans = [slice(start, min(start + size, n_entities)) for start in range(0, n_entities, size)]
     sums = None
     if kind == "softmax" and len(spans) > 1:
@@ -51,11 +51,6 @@ def exact(
             losses.append(logistic_(part.scores, target, span.start))
         slopes.append(part.pull())
     return (target.share * _sum(losses)).sum(), _sum(slopes)
-
-
-def scores_held(device: torch.device) -> int:
-    """How many scores are held at a time, at most."""
-    return _MOST_SCORES[device.type]
 
 
 def _sum(parts: list[Tensor]) -> Tensor:

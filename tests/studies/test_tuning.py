@@ -1,0 +1,201 @@
+"""Searches on a tiny graph, with Optuna itself."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tomllib
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+import modulekge
+from modulekge.config import make_config
+from modulekge.errors import ConfigError, DataError, ModulekgeError, RunError, TrainingError, UnknownNameError
+from modulekge.models.table import MODELS
+from modulekge.studies import tuning
+from modulekge.studies.tuning import SPACES, Between, Search, finished, open_study, ranking, tune, write_best
+
+optuna = pytest.importorskip("optuna")
+
+SPACE = {"model.name": ("DistMult", "ModulE-RC"), "model.k": (2, 4), "penalty.strength": Between(0.001, 0.1)}
+FIXED = [{"train": {"epochs": 4, "every": 2}}]
+
+
+def search_in(folder, dataset, space=SPACE, fixed=FIXED):
+    return Search.of(dataset, space, fixed, str(folder / "tuning.db"))
+
+
+@pytest.fixture
+def search(family, tmp_path):
+    return search_in(tmp_path, family)
+
+
+def run(search, trials, seed=0, minutes=1.0):
+    study = open_study(search, seed)
+    return study, list(tune(search, study, trials, minutes))
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_every_value_of_a_space_is_a_setting(name):
+    for key, values in SPACES[name].items():
+        section, setting = key.split(".")
+        for value in (values.low, values.high) if isinstance(values, Between) else values:
+            config = make_config([{section: {setting: value}}])
+            assert getattr(getattr(config, section), setting) == value
+    assert set(SPACES[name]["model.name"]) <= set(MODELS)
+
+
+def test_the_best_trial_becomes_a_recipe_that_train_takes(search, family, tmp_path):
+    study, events = run(search, 3)
+    assert [e.state for e in events if e.state != "running"] == ["complete"] * 3
+    best = write_best(study, tmp_path / "best.toml")
+    assert best.mrr == max(t.mrr for t in ranking(study))
+    text = (tmp_path / "best.toml").read_text()
+    assert f"3 trials, trial {best.number}, valid MRR {best.mrr:.4f}" in text
+    config = modulekge.run.train.resolve(family, None, [], tmp_path / "best.toml")
+    assert config == make_config([tomllib.loads(text)])
+    assert {key: getattr(config.model, key) for key in ("name", "k")} == {
+        "name": best.settings["model.name"],
+        "k": best.settings["model.k"],
+    }
+    folder = modulekge.run.folder.RunFolder.create(tmp_path / "run", config, family)
+    again = modulekge.resume(folder.path)
+    assert max(r.valid["mrr"] for r in again.folder.records() if r.valid) == pytest.approx(best.mrr)
+
+
+def test_test_is_never_touched(family, tmp_path):
+    hidden = replace(family, test=family.test[:0])
+    study, _ = run(search_in(tmp_path, hidden), 1)
+    assert finished(study) == 1
+
+
+def test_the_same_search_goes_on_and_draws_other_settings(search):
+    first, _ = run(search, 2)
+    assert finished(first) == 2
+    study, events = run(search, 4)
+    assert {e.number for e in events} == {2, 3}
+    strengths = [t.settings["penalty.strength"] for t in ranking(study)]
+    assert len(set(strengths)) == 4
+
+
+def test_a_trial_that_is_left_is_the_next_one(search):
+    study = open_study(search, 0)
+    with closing(tune(search, study, 5, 1.0)) as events:
+        left = next(events)
+    assert (left.state, finished(study)) == ("running", 0)
+    study, events = run(search, 1)
+    assert events[-1].settings == left.settings
+    assert finished(study) == 1
+
+
+def test_when_time_is_up_nothing_is_lost(search, tmp_path):
+    study, events = run(search, 5, minutes=0.0)
+    assert (events, finished(study)) == ([], 0)
+    with pytest.raises(TrainingError, match="no trial came to its end"):
+        write_best(study, tmp_path / "best.toml")
+
+
+def test_poor_trials_are_pruned(family, tmp_path):
+    # A vast penalty leaves all entities alike; four good trials come first, as the pruner waits for as many
+    search = search_in(
+        tmp_path, family, {"penalty.strength": (0.0, 1000.0)}, [{"train": {"epochs": 30, "every": 5}}]
+    )
+    study = open_study(search, 0)
+    for strength in (0.0, 0.0, 0.0, 0.0, 1000.0):
+        study.enqueue_trial({"penalty.strength": strength})
+    ends = [e for e in tune(search, study, 5, 1.0) if e.state != "running"]
+    assert [e.state for e in ends] == ["complete"] * 4 + ["pruned"]
+    assert ends[-1].epoch < 30
+
+
+def test_what_settings_fix_is_not_searched(family, tmp_path):
+    search = search_in(tmp_path, family, fixed=[*FIXED, {"model": {"name": "TransE"}}, {"model": {"k": 3}}])
+    assert list(search.space) == ["penalty.strength"]
+    study, _ = run(search, 1)
+    config = make_config([tomllib.loads(study.trials[0].user_attrs["config"])])
+    assert (config.model.name, config.model.k, config.train.epochs) == ("TransE", 3, 4)
+    with pytest.raises(ConfigError, match="leave one to search"):
+        search_in(tmp_path, family, {"model.k": (1, 2)}, [{"model": {"k": 3}}])
+
+
+def test_a_storage_of_something_else_is_refused(search, family, tmp_path):
+    open_study(search, 0)
+    renamed, other = replace(family, name="clan"), replace(family, train=family.train[1:])
+    for dataset, space, fixed, finding in (
+        (renamed, SPACE, FIXED, "on family"),
+        (other, SPACE, FIXED, "on a graph of this name with other triples"),
+        (family, {"model.k": (1, 2)}, FIXED, "of another space"),
+        (family, SPACE, [{"train": {"epochs": 5}}], "with other settings fixed"),
+    ):
+        with pytest.raises(RunError, match=f"holds a search {finding}; choose another --out"):
+            open_study(search_in(tmp_path, dataset, space, fixed), 0)
+    (tmp_path / "letter.db").write_text("dear")
+    with pytest.raises(RunError, match=r"letter.db: cannot be used") as error:
+        open_study(replace(search, storage=str(tmp_path / "letter.db")), 0)
+    assert "\n" not in str(error.value)
+
+
+def test_when_every_trial_fails_the_reason_is_told(family, tmp_path):
+    fixed = [{"penalty": {"strength": 1e6, "p": 6}, "model": {"scalar_scale": 1e6}}]
+    search = search_in(tmp_path, family, {"model.name": ("ModulE-RC",)}, fixed)
+    study, events = run(search, 2)
+    assert [e.state for e in events] == ["failed", "failed"]
+    with pytest.raises(TrainingError, match="all 2 trials failed, the last of them so: the loss became"):
+        write_best(study, tmp_path / "best.toml")
+
+
+def test_without_optuna_the_extra_is_named(search, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(ModulekgeError, match=r"pip install 'modulekge\[tune\]'"):
+        open_study(search, 0)
+
+
+def test_without_a_valid_split_or_with_an_unknown_space(family, tmp_path):
+    with pytest.raises(DataError, match="no valid split"):
+        search_in(tmp_path, replace(family, valid=family.valid[:0]))
+    with pytest.raises(UnknownNameError, match="did you mean paper"):
+        tuning.space_named("papr")
+
+
+@pytest.fixture
+def place(tmp_path):
+    lines = (f"e{i % 20}\tr{i % 3}\te{(7 * i + 1) % 20}\n" for i in range(200))
+    (tmp_path / "graph.tsv").write_text("".join(lines))
+    return tmp_path
+
+
+COMMAND = [sys.executable, "-m", "modulekge", "tune", "graph.tsv", "--out", "search", "--model", "distmult",
+           "--set", "train.epochs=2", "--set", "train.every=1"]  # fmt: skip
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def test_the_command_with_two_workers_writes_a_recipe(place):
+    done = subprocess.run(
+        [*COMMAND, "--workers", "2", "--trials", "4", "--json"],
+        cwd=place, env=ENVIRONMENT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["trials"] >= 4
+    assert found["recipe"] == "search/best.toml"
+    assert "best.toml; train it: modulekge train graph.tsv" in done.stderr
+
+
+def test_ctrl_c_keeps_everything(place):
+    process = subprocess.Popen(
+        [*COMMAND, "--trials", "1000"],
+        cwd=place,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    line = process.stderr.readline()  # of the first trial at its end
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=120)
+    assert b"complete" in line
+    assert process.returncode == 0, rest
+    assert b"the same command goes on" in rest
+    assert "valid MRR" in (place / "search" / "best.toml").read_text()
