@@ -13,7 +13,7 @@ from modulekge.run.comparison import compare, write_comparison
 from modulekge.run.listing import Order, find_runs, list_runs
 from modulekge.run.train import continue_run, resolve, train
 
-SMALL = {"model.k": 4, "train.epochs": 4, "train.batch": 7, "train.every": 2}
+SMALL = {"model.k": 4, "train.epochs": 4, "train.batch": 7, "train.every": 2, "train.patience": 0}
 
 
 @pytest.fixture(scope="module")
