@@ -1,6 +1,7 @@
 """The command that searches for settings."""
 
 import json
+import shlex
 from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -66,4 +67,6 @@ def tune(
         show.console().print(show.trials_table(tuning.ranking(study)))
     if tuning.finished(study) < trials:
         err.print(f"{tuning.finished(study)} of {trials} trials done; the same command goes on")
-    err.print(f"kept in {recipe}; train it: modulekge train {data} --recipe {recipe}")
+    chosen = ["--columns", columns] if columns else []
+    command = shlex.join(["modulekge", "train", data, *chosen, "--recipe", str(recipe)])
+    err.print(f"kept in {recipe}; train it: {command}")

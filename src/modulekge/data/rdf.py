@@ -12,7 +12,8 @@ from modulekge.errors import DataError
 
 Syntax = Literal["N_TRIPLES", "TURTLE"]
 _LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
-_ANONYMOUS = re.compile(r"[0-9a-f]{32}")  # what the parser, at random, calls a node written [ ... ]
+# What the parser calls a node written [ ... ]: a number of 128 random bits, without the zeros in front
+_ANONYMOUS = re.compile(r"[1-9a-f][0-9a-f]{20,31}")
 
 
 def read_rdf(path: Path, syntax: Syntax) -> Graph:
