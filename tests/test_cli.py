@@ -345,4 +345,12 @@ def test_the_doctor_lists_every_line_that_is_no_triple(tmp_path):
     assert done.returncode == 2
     assert "bad.tsv:2: expected 3 tab-separated fields" in done.stdout
     assert "bad.tsv:4: the head is empty" in done.stdout
-    assert "mend the 2 lines above" in done.stderr
+    assert "mend the lines above" in done.stderr
+    found = json.loads(call("data", "doctor", "bad.tsv", "--json", cwd=tmp_path).stdout)
+    assert [finding["level"] for finding in found["findings"]] == ["problem", "problem"]
+
+
+def test_a_report_is_kept_though_nobody_reads_it(graph, tmp_path):
+    command = f"{sys.executable} -m modulekge train {graph} --out run {' '.join(SMALL)} | true"
+    subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, check=False)
+    assert (tmp_path / "run" / "report.json").exists()

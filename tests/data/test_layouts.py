@@ -79,9 +79,12 @@ def pykeen():
 
 @pytest.mark.parametrize(
     "files",
-    [open_ke(), libkge(), rotate(), rotate(names=False), pykeen()],
+    [
+        open_ke(), libkge(), rotate(), rotate(names=False), pykeen(),
+        *({f"{name}.gz": text for name, text in files.items()} for files in (open_ke(), libkge(), rotate())),
+    ],
     ids=lambda files: next(iter(files)),
-)
+)  # fmt: skip
 def test_the_same_graph_comes_out_of_each_with_the_ids_it_had(tmp_path, files):
     dataset = open_dataset(write(tmp_path / "graph", files))
     assert dataset.entities.names == ENTITIES
@@ -194,6 +197,12 @@ def test_what_is_wrong_is_said_with_its_line(tmp_path, files, name, text, messag
     with pytest.raises(DataError) as error:
         read_dataset(tmp_path)
     assert str(error.value).startswith(f"{tmp_path}/{message}")
+
+
+def test_ids_are_not_taken_for_names_where_the_splits_have_other_names(tmp_path):
+    write(tmp_path, {name.replace(".txt", ".tsv"): text for name, text in rotate(names=False).items()})
+    with pytest.raises(DataError, match=r"entities\.dict: belongs to RotatE.*whose train\.txt is not there"):
+        read_dataset(tmp_path)
 
 
 def test_what_a_layout_lacks_or_has_of_its_own(tmp_path):

@@ -12,6 +12,7 @@ from modulekge.data.columns import known_places
 from modulekge.data.dataset import SPLITS, Dataset
 from modulekge.data.files import problems, read_file
 from modulekge.data.reading import read_dataset
+from modulekge.data.registry import open_dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import DataError
 
@@ -316,3 +317,23 @@ def test_ids_out_of_range_are_refused():
             Dataset("d", *vocabularies, good, torch.tensor(bad), good)
     with pytest.raises(DataError, match="no triples"):
         Dataset("d", *vocabularies, good[:0], good, good)
+
+
+def test_what_is_seldom_meant_is_noted(tmp_path):
+    lines = [f"e{i % 9}, r{i % 2}, e{i % 7}\n" for i in range(126)]
+    (tmp_path / "spaced.csv").write_text("".join([*lines, *lines[:27]]))
+    notes = read_dataset(tmp_path / "spaced.csv").notes
+    assert "7 names (entity) begin or end with a space, 7 of them are also there without it" in notes[0]
+    assert "2 names (relation) begin or end with a space, 0 of them" in notes[1]
+    assert notes[2].endswith("27 repeated triples are kept once")
+
+
+def test_a_file_called_as_the_embedded_graph_is_another_one(tmp_path):
+    (tmp_path / "world.tsv").write_text("".join(f"e{i % 9}\tr\te{i % 7}\n" for i in range(63)))
+    assert open_dataset(tmp_path / "world.tsv").name == "my-world"
+    assert open_dataset("world").name == "world"
+
+
+def test_columns_may_be_numbers(tmp_path):
+    (tmp_path / "g.tsv").write_text("".join(f"x\te{i % 9}\tr\te{i % 7}\n" for i in range(63)))
+    assert open_dataset(tmp_path / "g.tsv", columns=(2, 3, 4)).relations.names == ("r",)

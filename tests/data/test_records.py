@@ -142,3 +142,10 @@ def test_parquet_that_is_none_or_is_cut_off(tmp_path):
         path.write_bytes(content)
         with pytest.raises(DataError, match="is it a Parquet file, and whole"):
             read_file(path)
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    table = pa.Table.from_arrays([pa.array(["a"] * 20)] * 3, names=["head", "head", "tail"])
+    parquet.write_table(table, tmp_path / "g.parquet")
+    with pytest.raises(DataError, match="more than one column 'head'; rename one"):
+        read_file(tmp_path / "g.parquet", ("1", "2", "3"))

@@ -57,6 +57,22 @@ def test_mean_weights_are_kept_with_and_without_a_valid_split(family, tmp_path):
     assert torch.equal(run.model.entity_scalar, checkpoint["optimizer:entity_scalar.mean"])
 
 
+def test_a_report_goes_with_the_weights_it_was_made_with(run):
+    run.folder.save_report(modulekge.evaluate(run))
+    assert run.folder.report()
+    run.folder.save_weights(run.model)
+    assert run.folder.report() is None
+
+
+def test_a_run_that_lost_its_epochs_is_left_as_it_is(run):
+    run.folder.epochs.unlink()
+    before = {p.name: p.read_bytes() for p in run.folder.path.iterdir()}
+    for epochs in (6, 12):
+        with pytest.raises(RunError, match=r"has 0 of the 6 epochs of last\.safetensors"):
+            modulekge.resume(run.folder.path, {"train.epochs": epochs})
+    assert {p.name: p.read_bytes() for p in run.folder.path.iterdir()} == before
+
+
 def interrupted(family, path, after, **settings):
     """Train until an epoch and leave the loop there."""
     config = resolve(family, "ModulE-HH", [{"model": {"k": 4}, "train": {**TRAIN, **settings}}])

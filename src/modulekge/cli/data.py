@@ -8,7 +8,7 @@ import typer
 
 from modulekge import show
 from modulekge.cli.app import All, Columns, DataArgument, DataDir, Json, Labels, app, open_data, split_columns
-from modulekge.data.doctor import examine, examine_files
+from modulekge.data.doctor import Finding, examine, examine_files
 from modulekge.data.registry import benchmarks, local_folder
 from modulekge.data.survey import survey
 from modulekge.errors import DataError
@@ -64,10 +64,13 @@ def data_doctor(
         dataset = open_data(data, data_dir, columns, labels)
     except DataError as error:
         found = examine_files(Path(data), split_columns(columns)) if Path(data).exists() else ()
-        if len(found) < 2:
+        if as_json:
+            found = found or (Finding("problem", str(error), ""),)
+            print(json.dumps({"findings": [asdict(f) for f in found], "needs": None}, ensure_ascii=False))
+        if as_json or len(found) < 2:
             raise
         show.console().print(show.findings_view(data, found))
-        raise DataError(f"{data}: cannot be read; mend the {len(found)} lines above") from error
+        raise DataError(f"{data}: cannot be read; mend the lines above") from error
     found, needed = examine(dataset), needs(dataset, resolve(dataset))
     if as_json:
         print(

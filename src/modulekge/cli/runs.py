@@ -165,11 +165,11 @@ def _evaluate(path: Path, split: str, every: bool, as_json: bool) -> Report:
     with show.ranking_display(questions) as watch:
         model = run.model.to(pick_device("auto"))
         report = evaluate_model(model, run.dataset, cast(Split, split), watch)
+    run.folder.save_report(report)
     if as_json:
         print(report.to_json())
     else:
         show.console().print(show.report_view(report, every))
-    run.folder.save_report(report)
     return report
 
 

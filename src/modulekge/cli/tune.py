@@ -67,6 +67,7 @@ def tune(
         show.console().print(show.trials_table(tuning.ranking(study)))
     if tuning.finished(study) < trials:
         err.print(f"{tuning.finished(study)} of {trials} trials done; the same command goes on")
-    chosen = ["--columns", columns] if columns else []
+    options = {"--columns": columns, "--labels": labels, "--data-dir": data_dir}
+    chosen = [word for name, value in options.items() if value for word in (name, str(value))]
     command = shlex.join(["modulekge", "train", data, *chosen, "--recipe", str(recipe)])
     err.print(f"kept in {recipe}; train it: {command}")

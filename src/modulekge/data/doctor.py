@@ -13,6 +13,7 @@ from modulekge.data.survey import Survey, survey
 
 Level = Literal["problem", "warning", "note"]
 LEVELS: tuple[Level, ...] = get_args(Level)
+_MOST = 100  # lines of a file that are told
 _FEW = 5  # findings of one kind that are told one by one
 
 
@@ -27,8 +28,13 @@ class Finding:
 
 def examine_files(path: Path, columns: Sequence[str] | None = None) -> tuple[Finding, ...]:
     """Return what is wrong with the lines of a file of triples, or of a folder's files of splits."""
-    files = [path] if path.is_file() else splits_present(path)
-    return tuple(Finding("problem", text, "") for file in files for text in problems(file, columns))
+    found = []
+    for file in [path] if path.is_file() else splits_present(path):
+        texts = list(problems(file, columns, _MOST + 1))
+        found += [Finding("problem", text, "") for text in texts[:_MOST]]
+        if len(texts) > _MOST:
+            found.append(Finding("problem", f"{file}: there are more; these are the first {_MOST}", ""))
+    return tuple(found)
 
 
 def examine(dataset: Dataset) -> tuple[Finding, ...]:

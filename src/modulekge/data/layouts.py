@@ -66,11 +66,14 @@ LAYOUTS = (
 def read_folder(folder: Path, columns: Sequence[str] | None = None) -> Graph:
     """Read train, valid and test, or train alone, which is yet to be split; and labels beside them."""
     for layout in LAYOUTS:
-        train = folder / layout.splits[0]
-        if train.is_file() and (train.parent / layout.entities).is_file():
+        train = _found(folder, layout.splits[0])
+        if train and _found(train.parent, layout.entities):
             if columns is not None:
                 raise DataError(f"{folder}: {layout.tool} has columns of its own; leave --columns out")
             return _read_layout(folder, layout)
+    for layout in LAYOUTS:
+        if ids := _found(folder, layout.entities):  # without which numbers would be taken for names
+            raise DataError(f"{ids}: belongs to {layout.tool}, whose {layout.splits[0]} is not there; add it")
     paths = _split_files(folder)
     graphs = [read_file(path, columns) for path in paths]
     labels = {name: text for graph in reversed(graphs) for name, text in graph.labels.items()}
@@ -80,6 +83,11 @@ def read_folder(folder: Path, columns: Sequence[str] | None = None) -> Graph:
         {**labels, **_labels(folder, _RELATION_LABELS)},
         tuple(note for graph in graphs for note in graph.notes),
     )
+
+
+def _found(folder: Path, name: str) -> Path | None:
+    """Return the file of this name in a folder, or the packed one."""
+    return next((path for end in ("", ".gz") if (path := folder / (name + end)).is_file()), None)
 
 
 def splits_present(folder: Path) -> list[Path]:
@@ -110,13 +118,17 @@ def _present(folder: Path, stems: Sequence[str]) -> list[Path]:
 
 
 def _read_layout(folder: Path, layout: Layout) -> Graph:
-    present = [name for name in layout.splits if (folder / name).is_file()]
+    present = {name: path for name in layout.splits if (path := _found(folder, name))}
     if len(present) not in (1, len(layout.splits)):
         absent = next(name for name in layout.splits if name not in present)
         raise DataError(f"{folder}: no {absent}, which belongs to the layout of {layout.tool}")
-    paths = [folder / name for name in present]
-    numbering = cache(lambda path: read_numbering(path, layout.name_first, layout.top))
-    pairs = [(numbering(p.parent / layout.entities), numbering(p.parent / layout.relations)) for p in paths]
+    paths = list(present.values())
+
+    @cache
+    def numbering(folder: Path, name: str) -> Numbering:
+        return read_numbering(_found(folder, name) or folder / name, layout.name_first, layout.top)
+
+    pairs = [(numbering(p.parent, layout.entities), numbering(p.parent, layout.relations)) for p in paths]
     raw = [_read_raw(path, layout) for path in paths]
     by_name = layout.names and pairs[0][0].names_fit(raw[0][1])
     return Graph(

@@ -1,6 +1,6 @@
 """From files to a data set: names are numbered, and what is in one piece is split."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,13 +33,27 @@ def read_dataset(
         raise DataError(f"{path}: no such file or folder; 'modulekge data list' names the known data sets")
     more = read_labels(labels) if labels else {}
     entities, relations, splits = _encode(graph, more)
+    notes = [*graph.notes, *_outer_spaces(path, entities), *_outer_spaces(path, relations)]
     if len(splits) == 1:
+        count = len(splits[0])
         try:
             splits = split_triples(splits[0], len(entities), len(relations), seed)
         except DataError as error:
             raise DataError(f"{path}: {error}") from None
+        if repeated := count - sum(map(len, splits)):
+            notes.append(f"{path}: {repeated:,} repeated triples are kept once")
     train, valid, test = splits
-    return Dataset(_utf8(name), entities, relations, train, valid, test, notes=graph.notes)
+    return Dataset(_utf8(name), entities, relations, train, valid, test, notes=tuple(notes))
+
+
+def _outer_spaces(path: Path, vocabulary: Vocabulary) -> Iterator[str]:
+    """Say how many names begin or end with a space, which is seldom meant."""
+    spaced = [name for name in vocabulary.names if name != name.strip()]
+    if spaced:
+        names = set(vocabulary.names)
+        twice = sum(name.strip() in names for name in spaced)
+        found = f"{len(spaced):,} names ({vocabulary.kind}) begin or end with a space"
+        yield f"{path}: {found}, {twice:,} of them are also there without it; trim them if that is not meant"
 
 
 def _utf8(name: str) -> str:

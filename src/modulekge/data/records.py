@@ -110,6 +110,8 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
             titles = file.schema_arrow.names
             wanted = [titles[i] for i in titled_places(str(path), titles, columns).values()]
             for title in wanted:
+                if titles.count(title) > 1:
+                    raise DataError(f"{path}: more than one column {title!r}; rename one of them")
                 _check_type(path, file.schema_arrow.field(title))
             batches, start = [], 0
             for batch in file.iter_batches(BATCH, columns=wanted):

@@ -51,7 +51,7 @@ def open_dataset(
     where: str | Path,
     data_dir: str | Path | None = None,
     seed: int = 0,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str | int] | None = None,
     labels: str | Path | None = None,
 ) -> Dataset:
     """Return the data set of a registered name, or the one in a folder or file.
@@ -61,13 +61,16 @@ def open_dataset(
     and tail, by name or by number from 1; ``labels`` is a file of ``name label``.
     """
     labels = Path(labels) if labels else None
+    chosen = None if columns is None else [str(column) for column in columns]
     if str(where).casefold() == WORLD:
-        return read_dataset(_HERE / WORLD, seed, columns, labels)
+        return read_dataset(_HERE / WORLD, seed, chosen, labels)
     if benchmark := _named(str(where)):
         folder = local_folder(benchmark, data_dir) or download(benchmark, cache_dir())
-        return _checked(read_dataset(folder, seed, columns, labels), benchmark, folder)
+        return _checked(read_dataset(folder, seed, chosen, labels), benchmark, folder)
     if Path(where).exists():
-        dataset = read_dataset(Path(where), seed, columns, labels)
+        dataset = read_dataset(Path(where), seed, chosen, labels)
+        if dataset.name.casefold() == WORLD:  # whose recipes are not for this one
+            return replace(dataset, name=f"my-{dataset.name}")
         benchmark = _named(dataset.name)  # what bears a benchmark's name must be that benchmark
         return _checked(dataset, benchmark, Path(where)) if benchmark else dataset
     if os.sep in str(where) or Path(where).suffix:

@@ -146,11 +146,14 @@ class RunFolder:
         return model
 
     def save_weights(self, model: nn.Module) -> None:
-        """Keep the model as the best so far."""
+        """Keep the model as the best so far; reports on the one before are no longer true."""
+        self._drop_reports()
         write_file(self.weights, save(_on_cpu(model.state_dict())))
 
     def save_checkpoint(self, model: nn.Module, optimizer: Optimizer, epoch: int) -> None:
-        """Keep all that the next epoch depends on."""
+        """Keep all that the next epoch depends on, and the model itself where no best one is kept."""
+        if not self.weights.exists():
+            self._drop_reports()
         state = {_STATE + key: value for key, value in state_tensors(model, optimizer).items()}
         content = save(_on_cpu({**model.state_dict(), **state}), {"epoch": str(epoch)})
         write_file(self.checkpoint, content)
@@ -208,6 +211,10 @@ class RunFolder:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             finding = f"not a report ({error!r})"
             raise RunError(f"{path}: {finding}; 'modulekge evaluate {self.path}' makes it anew") from None
+
+    def _drop_reports(self) -> None:
+        for split in SPLITS:
+            self.report_file(split).unlink(missing_ok=True)
 
     def save_report(self, report: Report) -> Path:
         """Keep a report; return where."""

@@ -166,6 +166,9 @@ def continue_run(
         model, optimizer = begin(config, dataset)
         epoch = folder.restore(model, optimizer)
         records = folder.records(until=epoch)
+        if len(records) < epoch:
+            finding = f"has {len(records)} of the {epoch} epochs of {folder.checkpoint.name}"
+            raise RunError(f"{folder.epochs}: {finding}; restore it from a copy, or train a new run")
         _check_unfinished(folder, config, records)
         write_file(folder.config_file, write_config(config))
         folder.write_records(records)

@@ -125,27 +125,37 @@ def open_study(search: Search, seed: int) -> Any:
     What is drawn depends on the seed and on how many trials there are, so that a search that goes on does
     not draw again what it has.
     """
-    library = optuna()
-    try:
-        if "://" in search.storage:
-            storage = library.storages.RDBStorage(search.storage)
-        else:
-            Path(search.storage).parent.mkdir(parents=True, exist_ok=True)
-            waiting = {"connect_args": {"timeout": _LOCK_SECONDS}}
-            storage = library.storages.RDBStorage(f"sqlite:///{search.storage}", engine_kwargs=waiting)
-        study = library.create_study(
-            study_name="modulekge",
-            storage=storage,
-            direction="maximize",
-            load_if_exists=True,
-            pruner=library.pruners.MedianPruner(n_startup_trials=4),
-        )
-    except Exception as error:  # whatever the database has to say
-        reason = str(error).splitlines()[0]
-        raise RunError(f"{search.storage}: cannot be used ({reason}); choose another --storage") from None
+    for patience in (0.2, 0.5, 1.0, None):  # for another process that makes the same database meanwhile
+        try:
+            study = _created(search.storage)
+            break
+        except Exception as error:  # whatever the database has to say
+            if patience is None:
+                reason = str(error).splitlines()[0]
+                raise RunError(
+                    f"{search.storage}: cannot be used ({reason}); choose another --storage"
+                ) from None
+            time.sleep(patience)
     _claim(study, search)
-    study.sampler = library.samplers.TPESampler(seed=seed + len(study.trials))
+    study.sampler = optuna().samplers.TPESampler(seed=seed + len(study.trials))
     return study
+
+
+def _created(address: str) -> Any:
+    library = optuna()
+    if "://" in address:
+        storage = library.storages.RDBStorage(address)
+    else:
+        Path(address).parent.mkdir(parents=True, exist_ok=True)
+        waiting = {"connect_args": {"timeout": _LOCK_SECONDS}}
+        storage = library.storages.RDBStorage(f"sqlite:///{address}", engine_kwargs=waiting)
+    return library.create_study(
+        study_name="modulekge",
+        storage=storage,
+        direction="maximize",
+        load_if_exists=True,
+        pruner=library.pruners.MedianPruner(n_startup_trials=4),
+    )
 
 
 def _claim(study: Any, search: Search) -> None:
