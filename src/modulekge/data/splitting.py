@@ -21,10 +21,10 @@ def split_triples(
     triples = without_repeats(triples)
     order = torch.randperm(len(triples), generator=torch.Generator().manual_seed(seed))
     spare = order[~_first_mentions(triples[order], n_entities, n_relations)]
-    size = min(int(_SHARE * len(triples)), len(spare) // 2)
+    size = min(max(1, int(_SHARE * len(triples))), len(spare) // 2)
     if size == 0:
         raise DataError(
-            f"{len(triples)} triples are too few to split without losing an entity from train; "
+            f"{len(triples)} triples are too few to split without losing an entity or a relation from train; "
             "give a folder with train, valid and test files"
         )
     valid, test = spare[:size], spare[size : 2 * size]
