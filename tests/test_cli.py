@@ -1,8 +1,6 @@
 """The program as a user meets it."""
 
-import contextlib
 import gzip
-import io
 import json
 import os
 import pty
@@ -11,10 +9,10 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from program import call
 from safetensors.torch import load_file, save_file
 
 from modulekge import cli
@@ -37,26 +35,6 @@ def run(graph) -> Path:
     done = call("train", graph, "--out", out, *SMALL, cwd=graph.parent)
     assert done.returncode == 0, done.stderr
     return out
-
-
-@dataclass(frozen=True)
-class Done:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def call(*args, cwd) -> Done:
-    """Run the program's own main function, as its console script does."""
-    out, err = io.StringIO(), io.StringIO()
-    before, sys.argv = sys.argv, ["modulekge", *map(str, args)]
-    try:
-        with contextlib.chdir(cwd), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            cli.main()
-    except SystemExit as end:
-        return Done(int(end.code or 0), out.getvalue(), err.getvalue())
-    finally:
-        sys.argv = before
 
 
 def test_train_keeps_a_run_reports_and_is_quiet_where_nobody_looks(graph, run):

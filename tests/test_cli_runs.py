@@ -1,7 +1,5 @@
 """Runs that were kept, as a user looks at them; and what a shell offers."""
 
-import contextlib
-import io
 import json
 import os
 import shutil
@@ -10,27 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from program import call
 
-from modulekge import cli
 from modulekge.cli import completion
 from modulekge.models.table import MODELS
 from modulekge.show.plot import curves_plot
 
 GRAPH = "".join(f"e{i}\tr{i % 3}\te{(5 * i + 1) % 40}\n" for i in range(240))
 SMALL = ["--set", "model.k=4", "--set", "train.epochs=4", "--set", "train.every=2", "--set", "train.batch=64"]
-
-
-def call(*args, cwd):
-    """Run the program's own main function; return its exit code, its output and its messages."""
-    out, err = io.StringIO(), io.StringIO()
-    before, sys.argv = sys.argv, ["modulekge", *map(str, args)]
-    try:
-        with contextlib.chdir(cwd), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            cli.main()
-    except SystemExit as end:
-        return int(end.code or 0), out.getvalue(), err.getvalue()
-    finally:
-        sys.argv = before
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from modulekge.data.doctor import Finding, examine, examine_files
 from modulekge.data.registry import benchmarks, local_folder
 from modulekge.data.survey import survey
 from modulekge.errors import DataError
-from modulekge.run.needs import needs
+from modulekge.run.needs import Needs, needs
 from modulekge.run.train import resolve
 
 data_app = typer.Typer(help="Look at data sets: 'data list', 'data info DATA', 'data doctor DATA'.")
@@ -66,15 +66,18 @@ def data_doctor(
         found = examine_files(Path(data), split_columns(columns)) if Path(data).exists() else ()
         if as_json:
             found = found or (Finding("problem", str(error), ""),)
-            print(json.dumps({"findings": [asdict(f) for f in found], "needs": None}, ensure_ascii=False))
+            _print_json(found, None)
         if as_json or len(found) < 2:
             raise
         show.console().print(show.findings_view(data, found))
         raise DataError(f"{data}: cannot be read; mend the lines above") from error
     found, needed = examine(dataset), needs(dataset, resolve(dataset))
     if as_json:
-        print(
-            json.dumps({"findings": [asdict(f) for f in found], "needs": asdict(needed)}, ensure_ascii=False)
-        )
+        _print_json(found, needed)
     else:
         show.console().print(show.findings_view(dataset.name, found), show.needs_view(needed))
+
+
+def _print_json(found: tuple[Finding, ...], needed: Needs | None) -> None:
+    parts = {"findings": [asdict(finding) for finding in found], "needs": needed and asdict(needed)}
+    print(json.dumps(parts, ensure_ascii=False))

@@ -7,10 +7,9 @@ import torch
 
 from modulekge.config import Config
 from modulekge.data.dataset import Dataset
-from modulekge.models.model import Model
 from modulekge.run.defaults import Load, Machine, Size
-from modulekge.run.folder import new_model
-from modulekge.training.optimize import begin_epoch, make_optimizer, pick_device
+from modulekge.run.train import begin
+from modulekge.training.optimize import begin_epoch, pick_device
 from modulekge.training.questions import Questions
 from modulekge.training.step import Step
 
@@ -44,7 +43,9 @@ def needs(dataset: Dataset, config: Config) -> Needs:
 
 def _epoch_seconds(dataset: Dataset, config: Config, device: torch.device) -> float:
     questions = Questions.of(dataset, config.loss, device)
-    step = _step(new_model(config, dataset), questions, config, device)
+    model, optimizer = begin(config, dataset)
+    begin_epoch(optimizer, config.train, 1)
+    step = Step(model, questions, optimizer, config)
     order = torch.randperm(len(questions.triples), generator=torch.Generator().manual_seed(0)).to(device)
     batches = order.split(config.train.batch)[: _STEPS + 1]
     step.begin(1)
@@ -56,10 +57,3 @@ def _epoch_seconds(dataset: Dataset, config: Config, device: torch.device) -> fl
         step(rows)
     step.mean(1)
     return (time.perf_counter() - started) / sum(map(len, timed)) * len(order)
-
-
-def _step(model: Model, questions: Questions, config: Config, device: torch.device) -> Step:
-    model.draw(torch.Generator().manual_seed(0), config.model.scalar_scale, config.model.vector_scale)
-    optimizer = make_optimizer(model.to(device), config.train)
-    begin_epoch(optimizer, config.train, 1)
-    return Step(model, questions, optimizer, config)
