@@ -41,7 +41,8 @@ def measure_row(
     device = torch.device(args.device)
     train = {"batch": args.batch, "matmul": args.matmul, "device": args.device, "epochs": 100}
     k = max(1, args.reals // (spec.query_size - (1 if spec.score.name in ("split", "weighted") else 0)))
-    plain = {"kind": "softmax", "candidates": "all", "answers": "one", "smoothing": 0.0, "relations": 0.0}
+    plain = {"kind": "softmax", "candidates": "all", "answers": "one"}
+    plain |= dict.fromkeys(("smoothing", "relations", "degree", "frequency"), 0.0)
     fixed = {"optimizer": "adagrad", "dropout": 0.0}
     own = {"reciprocal": "own", "bias": False, "chart": args.chart}
     config = resolve(dataset, spec.name, [{"train": train | fixed, "loss": plain, "model": {"k": k} | own}])

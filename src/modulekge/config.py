@@ -74,6 +74,9 @@ class TrainConfig:
     lr: float = 0.1
     decay: float = 1.0  # the learning rate is multiplied by this after each epoch
     drop_after: int = 0  # after this epoch it is divided by 10 and the optimiser starts anew; 0: never
+    plateau: int = (
+        0  # after so many steps without a lower loss it is halved, then half as many rest; 0: never
+    )
     dropout: float = 0.0  # share of a query's numbers set to 0 in training
     average: float = 0.0  # a: what is validated and kept is a mean of weights, a mean + (1 - a) weights
     every: int = 5  # epochs from one validation to the next
@@ -132,6 +135,7 @@ _BOUNDS = (
     ("train.lr", 1e-9, 1e3),
     ("train.decay", 1e-3, 1),
     ("train.drop_after", 0, 1_000_000),
+    ("train.plateau", 0, 1_000_000_000),
     ("train.dropout", 0, 0.99),
     ("train.average", 0, 0.9999),
     ("train.every", 1, 1_000_000),

@@ -92,7 +92,7 @@ TRAIN = {"epochs": 6, "batch": 7, "every": 2}
 @pytest.mark.parametrize("optimizer", ["adagrad", "adam"])
 @pytest.mark.parametrize("average", [0.0, 0.7])
 def test_a_run_left_after_any_epoch_goes_on_bit_for_bit(family, tmp_path, after, optimizer, average):
-    settings = {"optimizer": optimizer, "average": average}
+    settings = {"optimizer": optimizer, "average": average, "plateau": 2}
     whole = interrupted(family, tmp_path / "whole", 6, **settings)
     cut = interrupted(family, tmp_path / "cut", after, **settings)
     assert [r.epoch for r in cut.records()] == list(range(1, after + 1))

@@ -97,6 +97,13 @@ def test_the_drop_divides_the_rate_and_clears_the_memory(family):
     assert steps == [6, 12, 6, 12]
 
 
+def test_a_plateau_halves_the_rate(family):
+    """In each epoch, and the next one begins with what is left."""
+    model, optimizer, config = setup(family, epochs=3, plateau=1, lr=1e-8)
+    rates = [e.lr for e in fit(model, family, optimizer, config) if isinstance(e, EpochRecord)]
+    assert 1e-8 > rates[0] > rates[1] > rates[2]
+
+
 @pytest.mark.parametrize("optimizer", ["adagrad", "adam"])
 def test_the_mean_of_weights_is_validated_and_the_weights_go_on(family, optimizer):
     """Means of one, two, three epochs alike; then the old mean keeps its share."""

@@ -74,16 +74,19 @@ def update(
     slots: Tensor,
     rate: Tensor,
     eps: float,
+    out: Tensor | None,
 ) -> None:
     r"""Bring the slopes by $s_e \odot v_e$ back to the tables and take a step of Adagrad.
 
-    ``extra`` slopes by the tables stand in the row ``slots[e]``, where that is not negative.
+    ``extra`` slopes by the tables stand in the row ``slots[e]``, where that is not negative. ``out``, if
+    there is one, becomes what :func:`build` makes of the tables after the step.
     """
     (scalar, vector), k = tables, slopes.shape[2]
     grid, block = _tiles(len(scalar), k)
     _update[grid](
-        scalar, vector, *sums, *extra, slopes, slots, rate, len(scalar), k, eps,
-        scalar.shape[1], vector.shape[1], exponential, slopes.shape[1], _ROWS, block, num_warps=8,
+        scalar, vector, *sums, *extra, slopes, slots, rate, slopes if out is None else out,
+        len(scalar), k, eps, scalar.shape[1], vector.shape[1], exponential, out is not None,
+        slopes.shape[1], _ROWS, block, num_warps=8,
     )  # fmt: skip
 
 
@@ -204,6 +207,17 @@ def _exponential(x1, x2, x3):
 
 
 @triton.jit
+def _entity(s0, s1, s2, s3, v0, v1, v2, v3, V: tl.constexpr, EXPONENTIAL: tl.constexpr):
+    r"""$s \odot v$, $v$ as its chart has it."""
+    if V > 0:
+        if EXPONENTIAL:
+            v0, v1, v2, v3, _, _ = _exponential(v0, v1, v2)
+        else:
+            v0, v1, v2, v3, _, _ = _normalised(v0, v1, v2, v3)
+    return _product(s0, s1, s2, s3, v0, v1, v2, v3)
+
+
+@triton.jit
 def _place(ids, slots, count, LIFT: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     e = tl.load(ids + i, i < count, 0)
@@ -230,43 +244,43 @@ def _build(
     inside = (es < count) & (ks < k)
     s0, s1, s2, s3 = _load(s + es * S * k + ks, k, inside, S)
     v0, v1, v2, v3 = _load(v + es * V * k + ks, k, inside, V)
-    if V > 0:
-        if EXPONENTIAL:
-            v0, v1, v2, v3, _, _ = _exponential(v0, v1, v2)
-        else:
-            v0, v1, v2, v3, _, _ = _normalised(v0, v1, v2, v3)
-    x0, x1, x2, x3 = _product(s0, s1, s2, s3, v0, v1, v2, v3)
+    x0, x1, x2, x3 = _entity(s0, s1, s2, s3, v0, v1, v2, v3, V, EXPONENTIAL)
     x0, x1 = tl.where(inside, x0, 0.0), tl.where(inside, x1, 0.0)
     x2, x3 = tl.where(inside, x2, 0.0), tl.where(inside, x3, 0.0)
     _store(out + es * D * k + ks, k, (es < rows) & (ks < k), x0, x1, x2, x3, D)
 
 
 @triton.jit
-def _step(x, g, total, place, mask, rate, eps):
+def _step(x, old, g, total, place, mask, rate, eps):
     square = tl.load(total + place, mask, 0.0) + g * g
+    new = old - rate * g / (tl.sqrt(square) + eps)
     tl.store(total + place, square, mask)
-    tl.store(x + place, tl.load(x + place, mask, 0.0) - rate * g / (tl.sqrt(square) + eps), mask)
+    tl.store(x + place, new, mask)
+    return new
 
 
 @triton.jit
-def _steps(x, g0, g1, g2, g3, total, extra, slot, es, ks, k, mask, rate, eps, D: tl.constexpr):
+def _steps(
+    x, x0, x1, x2, x3, g0, g1, g2, g3, total, extra, slot, es, ks, k, mask, rate, eps, D: tl.constexpr
+):  # fmt: skip
     more = mask & (slot >= 0)
     e0, e1, e2, e3 = _load(extra + slot * D * k + ks, k, more, D)
     place = es * D * k + ks
     if D > 0:
-        _step(x, g0 + e0, total, place, mask, rate, eps)
+        x0 = _step(x, x0, g0 + e0, total, place, mask, rate, eps)
     if D > 1:
-        _step(x, g1 + e1, total, place + k, mask, rate, eps)
+        x1 = _step(x, x1, g1 + e1, total, place + k, mask, rate, eps)
     if D > 2:
-        _step(x, g2 + e2, total, place + 2 * k, mask, rate, eps)
+        x2 = _step(x, x2, g2 + e2, total, place + 2 * k, mask, rate, eps)
     if D > 3:
-        _step(x, g3 + e3, total, place + 3 * k, mask, rate, eps)
+        x3 = _step(x, x3, g3 + e3, total, place + 3 * k, mask, rate, eps)
+    return x0, x1, x2, x3
 
 
 @triton.jit
 def _update(
-    s, v, s_total, v_total, s_extra, v_extra, slopes, slots, rate, count, k, eps,
-    S: tl.constexpr, V: tl.constexpr, EXPONENTIAL: tl.constexpr,
+    s, v, s_total, v_total, s_extra, v_extra, slopes, slots, rate, out, count, k, eps,
+    S: tl.constexpr, V: tl.constexpr, EXPONENTIAL: tl.constexpr, BUILD: tl.constexpr,
     D: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     es = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
@@ -283,9 +297,12 @@ def _update(
             u0, u1, u2, u3, sinc, bend = _exponential(v0, v1, v2)
         else:
             u0, u1, u2, u3, inverse, zero = _normalised(v0, v1, v2, v3)
+    n0, n1, n2, n3 = s0, s1, s2, s3
     if S > 0:
         p0, p1, p2, p3 = _product(g0, g1, g2, g3, u0, -u1, -u2, -u3)  # g times the conjugate of v
-        _steps(s, p0, p1, p2, p3, s_total, s_extra, slot, es, ks, k, inside, eta, eps, S)
+        n0, n1, n2, n3 = _steps(
+            s, s0, s1, s2, s3, p0, p1, p2, p3, s_total, s_extra, slot, es, ks, k, inside, eta, eps, S
+        )  # fmt: skip
     if V > 0:
         p0, p1, p2, p3 = _product(s0, -s1, -s2, -s3, g0, g1, g2, g3)
         if EXPONENTIAL:
@@ -295,4 +312,9 @@ def _update(
             along = tl.where(zero, 0.0, u0 * p0 + u1 * p1 + u2 * p2 + u3 * p3)
             p0, p1 = (p0 - along * u0) * inverse, (p1 - along * u1) * inverse
             p2, p3 = (p2 - along * u2) * inverse, (p3 - along * u3) * inverse
-        _steps(v, p0, p1, p2, p3, v_total, v_extra, slot, es, ks, k, inside, eta, eps, V)
+        v0, v1, v2, v3 = _steps(
+            v, v0, v1, v2, v3, p0, p1, p2, p3, v_total, v_extra, slot, es, ks, k, inside, eta, eps, V
+        )  # fmt: skip
+    if BUILD:
+        n0, n1, n2, n3 = _entity(n0, n1, n2, n3, v0, v1, v2, v3, V, EXPONENTIAL)
+        _store(out + es * D * k + ks, k, inside, n0, n1, n2, n3, D)

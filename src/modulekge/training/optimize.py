@@ -11,6 +11,7 @@ from modulekge.config import TrainConfig
 from modulekge.errors import ConfigError
 from modulekge.machine import has_bfloat16, kernels
 from modulekge.training.average import MEAN
+from modulekge.training.plateau import PLATEAU, share_left
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> Optimizer:
@@ -51,16 +52,16 @@ class GpuAdagrad(optim.Adagrad):
 def begin_epoch(optimizer: Optimizer, config: TrainConfig, epoch: int) -> None:
     r"""$\eta_i = \eta\, \gamma^{i - 1}$ in epoch $i$; after the drop a tenth of it, with memory cleared.
 
-    The rate depends on the epoch alone, so that a run can be continued.
+    The rate depends on the epoch and the optimiser's memory alone, so that a run can be continued.
     """
     dropped = 0 < config.drop_after < epoch
-    rate = config.lr * config.decay ** (epoch - 1) * (0.1 if dropped else 1)
+    rate = config.lr * config.decay ** (epoch - 1) * (0.1 if dropped else 1) * share_left(optimizer)
     for group in optimizer.param_groups:
         group["lr"] = group["lr"].fill_(rate) if isinstance(group["lr"], Tensor) else rate
     if dropped and epoch == config.drop_after + 1:
         for memory in optimizer.state.values():
             for name, quantity in memory.items():
-                if name != MEAN:
+                if name not in (MEAN, PLATEAU):
                     quantity.zero_()
 
 
@@ -79,7 +80,7 @@ def load_state(model: nn.Module, optimizer: Optimizer, tensors: dict[str, Tensor
     for key, value in tensors.items():
         owner, _, quantity = key.rpartition(".")
         table = tables.get(owner)
-        if table is None or (quantity != "step" and value.shape != table.shape):
+        if table is None or (quantity not in ("step", PLATEAU) and value.shape != table.shape):
             return False
         optimizer.state[table][quantity] = value.to(table.device)
     return True

@@ -18,6 +18,7 @@ from modulekge.training.exact import Target, exact
 from modulekge.training.losses import LOSSES, Answers, average
 from modulekge.training.optimize import matmul_precision
 from modulekge.training.penalty import penalty
+from modulekge.training.plateau import ease
 from modulekge.training.questions import Questions, answers_of, candidate_scores, dropout
 from modulekge.training.tables import tables_of
 
@@ -105,9 +106,11 @@ class Step:
         weights = self._questions.weights
         self._optimizer.zero_grad()
         with matmul_precision(self._config.train.matmul, self._device):
-            batch = self._questions.triples.index_select(0, rows)
-            value = loss(batch, None if weights is None else weights.index_select(0, rows))
+            batch = self._questions.triples[rows]
+            value = loss(batch, None if weights is None else weights[rows])
         self._optimizer.step()
+        if self._config.train.plateau:
+            ease(self._optimizer, value, self._config.train)
         self._total.add_(value, alpha=len(rows))
 
     def _plain_loss(self, batch: Tensor, weights: Tensor | None) -> Float[Tensor, ""]:

@@ -92,7 +92,8 @@ class FusedTables(Tables):
     """Rows over R, C and H with Adagrad on a GPU: one kernel builds, one brings back and updates.
 
     The slopes by the tables are never written down; the optimiser finds none and leaves them alone. Where
-    entities are scalars alone, they are not built: their table moves into one with a few rows more.
+    all entities are built at once, each update builds them for the next step; where they are scalars
+    alone, they are their table, which moves into one with a few rows more.
     """
 
     def __init__(self, model: Model, optimizer: GpuAdagrad, gpu: Any) -> None:
@@ -103,7 +104,8 @@ class FusedTables(Tables):
         self._size = len(model.spec.entity(self._scalar[:1].detach(), self._vector[:1].detach())[0])
         self._k, self._exponential = model.k, model.spec.vector.chart is EXPONENTIAL
         self._ready: Tensor | None = None
-        if model.spec.vector.trivial:
+        self._alone = model.spec.vector.trivial
+        if self._alone:
             self._ready = self._scalar.new_zeros(_even(count), self._size, self._k)
             self._ready[:count] = self._scalar.data
             self._scalar.data = self._ready[:count]
@@ -129,6 +131,8 @@ class FusedTables(Tables):
             return self._ready[span.start : span.start + count]
         out = self._scalar.new_empty(count, self._size, self._k)
         self._gpu.build(self._scalar[span], self._vector[span], self._exponential, out)
+        if span.stop - span.start == len(self._scalar):
+            self._ready = out
         return out
 
     def pull(self, span: slice, slopes: Entities) -> None:
@@ -151,10 +155,10 @@ class FusedTables(Tables):
                 gpu.merge(ids, self._slots, extra[-1])
         group = self._optimizer.param_groups[0]
         sums = [self._optimizer.memory(table) for table in (self._scalar, self._vector)]
-        tables = (self._scalar, self._vector)
         gpu.update(
-            tables, self._exponential, sums, extra, self._slopes, self._slots, group["lr"], group["eps"]
-        )
+            (self._scalar, self._vector), self._exponential, sums, extra, self._slopes, self._slots,
+            group["lr"], group["eps"], None if self._alone else self._ready,
+        )  # fmt: skip
         gpu.lift(ids, self._slots)
         self._slopes = None
 
