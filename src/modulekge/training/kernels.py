@@ -14,7 +14,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from modulekge.training.exact import Target
 
-_BLOCK = 8192
+_BLOCK = 2048
 _ROWS = 8  # entities to a program
 
 
@@ -25,7 +25,7 @@ def softmax_(scores: Tensor, target: "Target", first: int, sums: Tensor | None) 
         scores, losses if sums is None else sums, losses,
         target.columns.contiguous(), target.starts, target.amount, target.share,
         first, scores.shape[1], scores.stride(0), target.everywhere,
-        sums is not None, target.everywhere > 0, _BLOCK, num_warps=16,
+        sums is not None, target.everywhere > 0, _BLOCK, num_warps=8,
     )  # fmt: skip
     return losses
 
