@@ -38,7 +38,9 @@ def answer_set_view(question: str, found: AnswerSet) -> RenderableType:
     what = (
         f"all {count:,} candidates" if found.everything else f"{count:,} of {found.candidates:,} candidates"
     )
-    promise = f"{what} contain the missing answer with {found.coverage:.4g} probability, if there is one"
+    promise = (
+        f"{what} contain the missing answer with {100 * found.coverage:.6g}% probability, if there is one"
+    )
     wide = ["no smaller set is that sure"] if found.everything else []
     note = "; ".join([promise, *wide, f"measured on {found.triples:,} valid facts {source}"])
     return Group(answers_view(question, found.answers), Text(note, "dim"))
