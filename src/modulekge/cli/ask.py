@@ -83,7 +83,7 @@ def links(
     total = len(relation or asked.run.dataset.relations) * len(asked.run.dataset.entities)
     with show.progress_display("asking", total, _heads) as watch:
         found = asked.links(relation, k, watch)
-    _give(Rows.of(Link, found), show.links_table(found), out, as_json)
+    _give(Rows.of(Link, found), show.links_table(found, asked.run.dataset), out, as_json)
 
 
 @app.command(epilog="Example: modulekge score runs/demo triples.tsv --out scored.parquet")
@@ -108,7 +108,7 @@ def score(
         typer.echo(
             f"{file}: {skipped:,} of {len(triples.rows):,} triples have unknown names; left out", err=True
         )
-    _give(Rows.of(Link, found), show.links_table(found), out, as_json)
+    _give(Rows.of(Link, found), show.links_table(found, asked.run.dataset), out, as_json)
 
 
 @app.command(epilog="Example: modulekge calibrate runs/demo --figure reliability.svg")

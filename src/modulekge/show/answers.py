@@ -10,7 +10,7 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from modulekge.data.dataset import Split
+from modulekge.data.dataset import Dataset, Split
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.reliability import Reliability
@@ -25,7 +25,7 @@ def answers_view(question: str, answers: list[Answer]) -> RenderableType:
     sure = any(a.probability is not None for a in answers)
     table = new_table(" ", "answer", " score", *([" probability"] if sure else []), "")
     for a in answers:
-        name = a.label if a.label == a.name else f"{a.label} ({a.name})"
+        name = _called(a.label, a.name)
         chance = [_percent(a.probability)] if sure else []
         table.add_row(str(a.rank), name, f"{a.score:.3f}", *chance, _standing(a.split))
     return Group(Text(question, "bold"), table)
@@ -34,29 +34,35 @@ def answers_view(question: str, answers: list[Answer]) -> RenderableType:
 def answer_set_view(question: str, found: AnswerSet) -> RenderableType:
     """An answer set, and what it promises."""
     source = "of this relation and direction" if found.own else "of all relations"
-    count = len(found.answers)
-    what = (
-        f"all {count:,} candidates" if found.everything else f"{count:,} of {found.candidates:,} candidates"
+    count = "all" if found.everything else f"{len(found.answers):,} of"
+    wide = ", for no smaller set is that sure" if found.everything else ""
+    note = (
+        f"such sets hold the missing answer of {100 * found.coverage:.6g}% of questions like those of valid: "
+        f"here {count} {found.candidates:,} candidates{wide} (by {found.triples:,} valid facts {source})"
     )
-    promise = (
-        f"{what} contain the missing answer with {100 * found.coverage:.6g}% probability, if there is one"
-    )
-    wide = ["no smaller set is that sure"] if found.everything else []
-    note = "; ".join([promise, *wide, f"measured on {found.triples:,} valid facts {source}"])
     return Group(answers_view(question, found.answers), Text(note, "dim"))
 
 
-def links_table(links: Iterable[Link]) -> Table:
-    """Triples with their figures."""
+def links_table(links: Iterable[Link], dataset: Dataset) -> Table:
+    """Triples by label, with their figures."""
     table = new_table(
         " ", "head", "relation", "tail", " score", " probability", " tail rank", " head rank", ""
     )
     for place, link in enumerate(links, start=1):
         table.add_row(
-            str(place), link.head, link.relation, link.tail, f"{link.score:.3f}", _percent(link.probability),
+            str(place), _shown(dataset.entities, link.head), _shown(dataset.relations, link.relation),
+            _shown(dataset.entities, link.tail), f"{link.score:.3f}", _percent(link.probability),
             f"{link.tail_rank:,}", f"{link.head_rank:,}", _standing(link.split),
         )  # fmt: skip
     return table
+
+
+def _shown(vocabulary: Vocabulary, name: str) -> str:
+    return _called(vocabulary.labels.get(name, name), name)
+
+
+def _called(label: str, name: str) -> str:
+    return label if label == name else f"{label} ({name})"
 
 
 def _percent(chance: float | None) -> str:
