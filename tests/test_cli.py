@@ -59,10 +59,8 @@ def test_evaluate_and_predict_as_json_and_as_tables(run):
     report = json.loads(call("evaluate", run, "--split", "valid", "--json", cwd=run).stdout)
     assert report["split"] == "valid"
     assert "BOTTOM" in call("evaluate", run, cwd=run).stdout
-    answers = json.loads(
-        call("predict", run, "--tail", "E6", "--relation", "r1", "-k", 3, "--json", cwd=run).stdout
-    )
-    assert [a["rank"] for a in answers] == [1, 2, 3]
+    lines = call("predict", run, "--tail", "E6", "--relation", "r1", "-k", 3, "--json", cwd=run).stdout
+    assert [json.loads(line)["rank"] for line in lines.splitlines()] == [1, 2, 3]
     table = call("predict", run, "--head", "e0", "--relation", "r0", "-k", 40, cwd=run).stdout
     assert "known" in table
     assert "new" in table
@@ -175,7 +173,7 @@ BAD = {
     "corrupt gzip": (["train", "bad.tsv.gz"], "the file is damaged"),
     "unknown entity": (["predict", "run", "--head", "e00", "--relation", "r0"], "'e00'; did you mean"),
     "unknown relation": (["predict", "run", "--head", "e0", "--relation", "r9"], "unknown relation 'r9'"),
-    "neither": (["predict", "run", "--relation", "r0"], "either a head or a tail"),
+    "neither": (["predict", "run", "--relation", "r0"], "leave out exactly one of head, relation and tail"),
     "corrupt weights": (["evaluate", "broken"], "weights.safetensors: not a readable safetensors file"),
     "id out of range": (["evaluate", "ranged"], "relation id"),
     "folder in use": (["train", "graph.tsv", "--out", "run"], "exists already"),

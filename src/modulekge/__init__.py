@@ -11,12 +11,15 @@ from pathlib import Path
 from modulekge.data.dataset import Dataset, Split
 from modulekge.data.registry import open_dataset
 from modulekge.evaluation import report as _report
+from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.report import Report
 from modulekge.models.model import Model
 from modulekge.models.spec import ModelSpec, row
 from modulekge.models.table import MODELS
+from modulekge.run.calibrate import calibrate
 from modulekge.run.train import Run, load, resume, train
-from modulekge.serving.predictor import Answer, Predictor, predict
+from modulekge.serving.asking import Answer, AnswerSet, Link, Question
+from modulekge.serving.predictor import Predictor, predict
 from modulekge.version import __version__
 
 
@@ -29,13 +32,18 @@ def evaluate(run: Run | str | Path, split: Split = "test") -> Report:
 __all__ = [
     "MODELS",
     "Answer",
+    "AnswerSet",
+    "Calibration",
     "Dataset",
+    "Link",
     "Model",
     "ModelSpec",
     "Predictor",
+    "Question",
     "Report",
     "Run",
     "__version__",
+    "calibrate",
     "evaluate",
     "load",
     "open_dataset",

@@ -27,12 +27,12 @@ def test_tails_and_heads_by_name_and_label(asked):
 
 
 def test_answers_are_ranked_by_score_and_facts_of_all_splits_are_known(asked):
-    answers = asked.predict(head="fay", relation="parent", k=100)
+    answers = asked.predict(head="fay", relation="parent", k=8)
     assert len(answers) == 8
     assert [a.rank for a in answers] == list(range(1, 9))
     assert [a.score for a in answers] == sorted((a.score for a in answers), reverse=True)
     assert {a.name: a.split for a in answers if a.known} == {"gil": "valid", "hal": "train"}
-    heads = asked.predict(tail="gil", relation="parent", k=100)
+    heads = asked.predict(tail="gil", relation="parent", k=8)
     assert {a.name: a.split for a in heads if a.known} == {"fay": "valid"}
 
 
@@ -41,9 +41,15 @@ def test_answers_are_ranked_by_score_and_facts_of_all_splits_are_known(asked):
     [
         ({"head": "adda", "relation": "parent"}, "unknown entity 'adda'; did you mean"),
         ({"head": "ada", "relation": "parnt"}, "unknown relation 'parnt'; did you mean parent"),
-        ({"head": "ada", "tail": "bob", "relation": "parent"}, "either a head or a tail"),
-        ({"relation": "parent"}, "either a head or a tail"),
+        (
+            {"head": "ada", "tail": "bob", "relation": "parent"},
+            "leave out exactly one of head, relation and tail",
+        ),
+        ({"relation": "parent"}, "leave out exactly one of head, relation and tail"),
+        ({"head": "ada"}, "leave out exactly one"),
         ({"head": "ada", "relation": "parent", "k": 0}, "at least one answer"),
+        ({"head": "ada", "relation": "parent", "k": 9}, "k = 9: the graph has 8 entities; ask for 8 at most"),
+        ({"head": "ada", "tail": "bob", "k": 4}, "k = 4: the graph has 3 relations"),
     ],
 )
 def test_questions_that_cannot_be_answered(asked, question, message):

@@ -1,4 +1,4 @@
-"""Commands that make runs and ask them."""
+"""Commands that make runs and measure them."""
 
 import json
 import signal
@@ -27,6 +27,7 @@ from modulekge.cli.app import (
     app,
     open_data,
 )
+from modulekge.cli.ask import make_calibration
 from modulekge.config import parse_setting, write_config
 from modulekge.data.dataset import Split
 from modulekge.evaluation.report import Report
@@ -34,7 +35,6 @@ from modulekge.evaluation.report import evaluate as evaluate_model
 from modulekge.run.folder import RunFolder
 from modulekge.run.trackers import TRACKERS, Tracker, Tracking, make_trackers
 from modulekge.run.train import continue_run, default_folder, load, plan
-from modulekge.serving.predictor import predict as predict_by_name
 from modulekge.training.fit import EpochRecord
 from modulekge.training.optimize import pick_device
 
@@ -126,7 +126,18 @@ def _train(
             err.print(f"stopped after epoch {stopped}; 'modulekge resume {folder.path}' goes on")
             return
         tracking.finish(_evaluate(folder.path, "test", every=False, as_json=as_json))
+    _calibrate(folder)
     err.print(f"kept in {folder.path}; ask it: modulekge predict {folder.path} --head ... --relation ...")
+
+
+def _calibrate(folder: RunFolder) -> None:
+    """Make probabilities for 'predict', where there are held-out facts to fit them to."""
+    run = load(folder.path)
+    if len(run.dataset.valid) == 0:
+        return
+    found = make_calibration(run)
+    error = "" if found.measured is None else f", {found.measured.together.after.error:.3f} off on test"
+    show.console(stderr=True).print(f"calibrated on {found.together.triples:,} valid answers{error}")
 
 
 @contextmanager
@@ -171,22 +182,3 @@ def _evaluate(path: Path, split: str, every: bool, as_json: bool) -> Report:
     else:
         show.console().print(show.report_view(report, every))
     return report
-
-
-@app.command(epilog="Example: modulekge predict runs/demo --head France --relation borders -k 5")
-def predict(
-    run: RunArgument,
-    relation: Annotated[str, typer.Option(help="A relation, by name or label.")],
-    head: Annotated[str | None, typer.Option(help="An entity, by name or label: asks for tails.")] = None,
-    tail: Annotated[str | None, typer.Option(help="An entity, by name or label: asks for heads.")] = None,
-    k: Annotated[int, typer.Option("-k", help="How many answers.")] = 10,
-    as_json: Json = False,
-) -> None:
-    """Answer (head, relation, ?) or (?, relation, tail) by name; known facts are marked."""
-    answers = predict_by_name(load(run), head=head, relation=relation, tail=tail, k=k)
-    if as_json:
-        rows = [{**asdict(answer), "known": answer.known} for answer in answers]
-        print(json.dumps(rows, ensure_ascii=False))
-    else:
-        question = f"{head or '?'}  {relation}  {tail or '?'}"
-        show.console().print(show.answers_view(question, answers))

@@ -36,12 +36,16 @@ class Vocabulary:
                 ids.setdefault(text, []).append(i)
         return ids
 
+    def meant(self, text: str) -> list[int]:
+        """Return the ids that a text may mean: of its name, else of all that have it as their label."""
+        if (exact := self._by_name.get(text)) is not None:
+            return [exact]
+        found = self._by_text.get(text.casefold(), [])
+        return [i for i in found if self.label(i) == text] or found
+
     def find(self, text: str) -> int:
         """Return the id of a name, or of a label that only one name has, whatever its case."""
-        if (exact := self._by_name.get(text)) is not None:
-            return exact
-        found = self._by_text.get(text.casefold(), [])
-        found = [i for i in found if self.label(i) == text] or found
+        found = self.meant(text)
         if len(found) == 1:
             return found[0]
         if found:

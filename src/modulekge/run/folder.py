@@ -23,6 +23,7 @@ from modulekge.config import Config, make_config, read_config, write_config
 from modulekge.data.dataset import SPLITS, Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import ConfigError, RunError
+from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.report import Report
 from modulekge.models.model import Model
 from modulekge.models.table import spec_of
@@ -63,6 +64,11 @@ class RunFolder:
     def report_file(self, split: str) -> Path:
         """The report on a split: report.json for test."""
         return self.path / ("report.json" if split == "test" else f"report-{split}.json")
+
+    @property
+    def calibration_file(self) -> Path:
+        """What turns scores into probabilities."""
+        return self.path / "calibration.json"
 
     @classmethod
     def create(cls, path: Path, config: Config, dataset: Dataset) -> "RunFolder":
@@ -146,7 +152,7 @@ class RunFolder:
         return model
 
     def save_weights(self, model: nn.Module) -> None:
-        """Keep the model as the best so far; reports on the one before are no longer true."""
+        """Keep the model as the best so far; reports on the one before and its calibration are not true."""
         self._drop_reports()
         write_file(self.weights, save(_on_cpu(model.state_dict())))
 
@@ -215,12 +221,27 @@ class RunFolder:
     def _drop_reports(self) -> None:
         for split in SPLITS:
             self.report_file(split).unlink(missing_ok=True)
+        self.calibration_file.unlink(missing_ok=True)
 
     def save_report(self, report: Report) -> Path:
         """Keep a report; return where."""
         path = self.report_file(report.split)
         write_file(path, report.to_json(indent=1) + "\n")
         return path
+
+    def calibration(self) -> Calibration | None:
+        """Read the calibration, if the run was calibrated."""
+        if not self.calibration_file.exists():
+            return None
+        try:
+            return Calibration.from_fields(read_json(self.calibration_file))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            finding = f"{self.calibration_file}: not a calibration ({error!r})"
+            raise RunError(f"{finding}; 'modulekge calibrate {self.path}' makes it anew") from None
+
+    def save_calibration(self, calibration: Calibration) -> None:
+        """Keep a calibration of the weights that are kept."""
+        write_file(self.calibration_file, calibration.to_json() + "\n")
 
 
 def new_model(config: Config, dataset: Dataset) -> Model:

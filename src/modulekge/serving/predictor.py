@@ -1,36 +1,45 @@
 """Questions by name, answers by name: no HTTP here."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
+from typing import Literal, get_args
 
 import torch
+from jaxtyping import Int
+from torch import Tensor
 
-from modulekge.data.dataset import Split
-from modulekge.errors import QuestionError
+from modulekge.data.dataset import SPLITS
+from modulekge.data.known import KnownAnswers
+from modulekge.errors import QuestionError, RunError
+from modulekge.evaluation.calibration import Calibration
+from modulekge.evaluation.odds import (
+    entity_scores,
+    pairs_at_once,
+    questions_at_once,
+    relation_scores,
+    relations_between,
+)
+from modulekge.evaluation.ranks import Ranks
 from modulekge.run.train import Run, load
-from modulekge.shapes import Entities
+from modulekge.serving.asking import Answer, AnswerSet, Kind, Link, Question
+from modulekge.serving.links import Watch, best_links, links_in_chunks
+from modulekge.serving.triples import Named, NamedTriples, Unknown
+from modulekge.shapes import Entities, Ids, Triples
 
-
-@dataclass(frozen=True)
-class Answer:
-    """An entity that may complete a triple."""
-
-    rank: int
-    name: str
-    label: str
-    score: float
-    split: Split | None  # where the triple stands; None where it is new
-
-    @property
-    def known(self) -> bool:
-        """The triple is a fact of the graph, though perhaps one held out from training."""
-        return self.split is not None
+Known = Literal["mark", "exclude"]
 
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """A run that can be asked; the entity table is built once."""
+    """A run that can be asked; the entity table is built once.
+
+    >>> asked = Predictor(modulekge.load("runs/demo"))  # doctest: +SKIP
+    >>> asked.predict(head="France", relation="borders", k=3, known="exclude")  # doctest: +SKIP
+    >>> asked.predict(head="France", tail="Spain")  # doctest: +SKIP
+    """
 
     run: Run
 
@@ -40,40 +49,178 @@ class Predictor:
         with torch.no_grad():
             return self.run.model.entities()
 
-    @torch.no_grad()
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """What makes probabilities of scores, where the run was calibrated."""
+        return self.run.folder.calibration()
+
+    @cached_property
+    def _entities(self) -> Kind:
+        dataset, model, device = self.run.dataset, self.run.model, self.table.device
+        n = dataset.n_questions
+        return Kind(
+            dataset.entities,
+            {split: KnownAnswers.of(dataset.questions(split), n).to(device) for split in SPLITS},
+            lambda heads, relations: entity_scores(model, heads, relations, self.table),
+            None if self.calibration is None else self.calibration.probability,
+            questions_at_once(len(dataset.entities), device),
+        )
+
+    @cached_property
+    def _relations(self) -> Kind:
+        dataset, model, device = self.run.dataset, self.run.model, self.table.device
+        return Kind(
+            dataset.relations,
+            {split: relations_between(dataset, (split,)).to(device) for split in SPLITS},
+            lambda heads, tails: relation_scores(model, heads, tails, len(dataset.relations)),
+            None if self.calibration is None else self.calibration.pair_probability,
+            pairs_at_once(len(dataset.relations)),
+        )
+
     def predict(
-        self, *, head: str | None = None, relation: str, tail: str | None = None, k: int = 10
+        self,
+        *,
+        head: str | None = None,
+        relation: str | None = None,
+        tail: str | None = None,
+        k: int | None = None,
+        known: Known = "mark",
     ) -> list[Answer]:
-        """Return the ``k`` best tails of (head, relation, ?), or heads of (?, relation, tail)."""
-        if (head is None) == (tail is None):
-            raise QuestionError("give either a head or a tail; the other one is predicted")
+        """Return the ``k`` best answers for whichever of the three is left out: tails, heads or relations.
+
+        Ten unless said, or all where there are fewer. ``known="exclude"`` leaves facts of the graph out.
+        """
+        return self.predict_many([Question(head, relation, tail)], k, known)[0]
+
+    def predict_many(
+        self, questions: Sequence[Question], k: int | None = None, known: Known = "mark"
+    ) -> list[list[Answer]]:
+        """Return the best answers to each of many questions, which are scored together, in chunks."""
+        if known not in get_args(Known):
+            raise QuestionError(f"known = {known!r}: expected {' or '.join(get_args(Known))}")
+        found: dict[int, list[Answer]] = {}
+        for kind in (self._entities, self._relations):
+            places = [i for i, question in enumerate(questions) if self._kind(question) is kind]
+            if places:
+                count = kind.count(k)
+                asked = torch.tensor([self._ids(questions[i]) for i in places], device=self.table.device)
+                parts = (_best(kind, part, count, known) for part in asked.split(kind.at_once))
+                found |= zip(places, chain.from_iterable(parts), strict=True)
+        return [found[i] for i in range(len(questions))]
+
+    def _kind(self, question: Question) -> Kind:
+        return self._relations if question.relation is None else self._entities
+
+    def _ids(self, question: Question) -> tuple[int, int]:
+        """Return (head, relation), which asks for entities, or (head, tail), which asks for relations."""
+        entities, relations = self.run.dataset.entities, self.run.dataset.relations
+        head, tail = (
+            name if name is None else entities.find(name) for name in (question.head, question.tail)
+        )
+        if question.relation is None:
+            return head or 0, tail or 0
+        asked = relations.find(question.relation)
+        return (head, asked) if head is not None else (tail or 0, asked + len(relations))
+
+    def answer_set(
+        self, *, head: str | None = None, relation: str, tail: str | None = None, coverage: float = 0.9
+    ) -> AnswerSet:
+        """Return the new answers that contain the missing one with this probability: split conformal.
+
+        Those whose log-odds are no less than what a share ``coverage`` of the valid facts reach, of the same
+        relation and direction where they are enough, else of all; and always the best one.
+        """
+        calibration, kind = self._calibrated(), self._entities
+        asked = torch.tensor([self._ids(Question(head, relation, tail))], device=self.table.device)
+        heads, relations = asked.unbind(1)
+        least, line = calibration.least(int(relations), coverage)
+        rated = kind.rate(heads, relations)
+        new = rated.odds.masked_fill(rated.known, -torch.inf)[0]
+        candidates = int((~rated.known).sum())
+        reached = candidates if least is None else max(1, int((new >= least).sum()))
+        best = new.topk(min(reached, candidates)).indices[None]
+        (answers,) = kind.answers(rated, heads, relations, best)
+        return AnswerSet(answers, coverage, candidates, line.triples, line is not calibration.together)
+
+    def _calibrated(self) -> Calibration:
+        if self.calibration is None:
+            path = self.run.folder.path
+            raise RunError(f"{path}: has no calibration yet; 'modulekge calibrate {path}' makes it")
+        return self.calibration
+
+    def links(self, relations: Iterable[str] | None = None, k: int = 100, watch: Watch = iter) -> list[Link]:
+        """Return the ``k`` most probable new triples of some relations, or of all, over the whole graph.
+
+        They are ranked by the probability of their tail: scores of different questions cannot be compared.
+        What no fact of a relation shows is left out: a second answer where each question has one, and loops.
+        ``watch`` may show the chunks of heads as they pass.
+        """
         if k < 1:
-            raise QuestionError(f"k = {k}: ask for at least one answer")
-        dataset, model = self.run.dataset, self.run.model
-        given = dataset.entities.find(head or tail or "")
-        asked = dataset.relations.find(relation)
-        # The reciprocal relation asks for heads.
-        question = (given, asked if tail is None else asked + len(dataset.relations))
-        scores = model.scores(model.queries(*(torch.tensor([i]) for i in question)), self.table)[0]
-        best = scores.topk(min(k, len(dataset.entities)))
+            raise QuestionError(f"k = {k}: ask for at least one link")
+        dataset = self.run.dataset
+        chosen = (
+            range(len(dataset.relations)) if relations is None else map(dataset.relations.find, relations)
+        )
+        ids = list(dict.fromkeys(chosen))
+        chunks = links_in_chunks(self.run.model, self.table, dataset, self._calibrated(), ids, k)
+        return self._rated_links(best_links(watch(chunks), k))
+
+    def score(self, triples: NamedTriples | Iterable[Named], unknown: Unknown = "refuse") -> list[Link]:
+        """Return score, probability and ranks of triples by name, in their order.
+
+        A triple with a name that the graph does not have is refused, or with ``unknown="skip"`` left out.
+        """
+        return self._rated_links(NamedTriples.of(triples).ids(self.run.dataset, unknown))
+
+    def _rated_links(self, triples: Triples) -> list[Link]:
+        parts = triples.to(self.table.device).split(self._entities.at_once)
+        return [link for part in parts for link in self._links(part)]
+
+    def _links(self, triples: Triples) -> list[Link]:
+        dataset, kind = self.run.dataset, self._entities
+        heads, relations, tails = triples.unbind(1)
+        rated = kind.rate(heads, relations)
+        splits = kind.splits(heads, relations, tails[:, None])
+        chances = kind.chances(rated.odds.gather(1, tails[:, None]), relations, splits)
+        scores = rated.scores.gather(1, tails[:, None])[:, 0].tolist()
+        tail_ranks = _ranks(rated.scores, tails, rated.known)
+        back = kind.rate(tails, relations + len(dataset.relations))
+        head_ranks = _ranks(back.scores, heads, back.known)
+        entities, relation_names = dataset.entities.names, dataset.relations.names
         return [
-            Answer(
-                rank,
-                dataset.entities.names[i],
-                dataset.entities.label(i),
-                score,
-                dataset.split_of((given, asked, i) if tail is None else (i, asked, given)),
-            )
-            for rank, (i, score) in enumerate(
-                zip(best.indices.tolist(), best.values.tolist(), strict=True), start=1
+            Link(entities[h], relation_names[r], entities[t], score, chance[0], tail, head, split[0])
+            for (h, r, t), score, chance, tail, head, split in zip(
+                triples.tolist(), scores, chances, tail_ranks, head_ranks, splits, strict=True
             )
         ]
 
 
+def _best(kind: Kind, questions: Int[Tensor, "b 2"], k: int, known: Known) -> list[list[Answer]]:
+    """Return the best answers to each question; where too few are new, fewer."""
+    heads, others = questions.unbind(1)
+    rated = kind.rate(heads, others)
+    if known == "mark":
+        return kind.answers(rated, heads, others, rated.scores.topk(k).indices)
+    best = rated.scores.masked_fill(rated.known, -torch.inf).topk(k).indices
+    return [[a for a in row if not a.known] for row in kind.answers(rated, heads, others, best)]
+
+
+def _ranks(scores: Tensor, answers: Ids, known: Tensor) -> list[int]:
+    """The filtered ranks, behind all candidates of equal score."""
+    rows, places = known.nonzero(as_tuple=True)
+    return (1 + Ranks.of(scores, answers, (rows, places)).not_below).tolist()
+
+
 def predict(
-    run: Run | str | Path, *, head: str | None = None, relation: str, tail: str | None = None, k: int = 10
+    run: Run | str | Path,
+    *,
+    head: str | None = None,
+    relation: str | None = None,
+    tail: str | None = None,
+    k: int | None = None,
+    known: Known = "mark",
 ) -> list[Answer]:
-    """Return the ``k`` best answers to one question; for many questions keep a :class:`Predictor`."""
+    """Return the best answers to one question; for many questions keep a :class:`Predictor`."""
     return Predictor(run if isinstance(run, Run) else load(run)).predict(
-        head=head, relation=relation, tail=tail, k=k
+        head=head, relation=relation, tail=tail, k=k, known=known
     )

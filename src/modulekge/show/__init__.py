@@ -1,10 +1,17 @@
 """What the command line shows: tables of models, graphs, runs, reports, answers; progress of training."""
 
+from modulekge.show.answers import (
+    answer_set_view,
+    answers_view,
+    calibration_view,
+    links_table,
+    progress_display,
+)
 from modulekge.show.console import console
 from modulekge.show.data import datasets_table, findings_view, needs_view, survey_view
 from modulekge.show.models import models_table
 from modulekge.show.progress import RankingDisplay, TrainingDisplay, ranking_display
-from modulekge.show.reports import answers_view, report_view, study_table
+from modulekge.show.reports import report_view, study_table
 from modulekge.show.runs import comparison_view, runs_table
 from modulekge.show.tuning import TuningDisplay, choices_view, trials_table
 
@@ -12,14 +19,18 @@ __all__ = [
     "RankingDisplay",
     "TrainingDisplay",
     "TuningDisplay",
+    "answer_set_view",
     "answers_view",
+    "calibration_view",
     "choices_view",
     "comparison_view",
     "console",
     "datasets_table",
     "findings_view",
+    "links_table",
     "models_table",
     "needs_view",
+    "progress_display",
     "ranking_display",
     "report_view",
     "runs_table",

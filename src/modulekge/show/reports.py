@@ -1,4 +1,4 @@
-"""Tables of reports, answers and studies."""
+"""Tables of reports and studies."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,6 @@ from rich.table import Table
 from rich.text import Text
 
 from modulekge.evaluation.report import Metrics, RelationReport, Report
-from modulekge.serving.predictor import Answer
 from modulekge.show.console import FEW, figure, more, new_table
 from modulekge.studies.render import line_cells
 from modulekge.studies.study import Line
@@ -47,17 +46,6 @@ def _figures(metrics: Metrics) -> list[str]:
     return [figure(metrics[name]) for name in ("mrr", "hits@1", "hits@3", "hits@10")] + [
         f"{metrics['mr']:,.1f}"
     ]
-
-
-def answers_view(question: str, answers: list[Answer]) -> RenderableType:
-    """Ranked answers, the known ones marked."""
-    table = new_table(" ", "answer", " score", "")
-    for a in answers:
-        name = a.label if a.label == a.name else f"{a.label} ({a.name})"
-        held = "" if a.split == "train" else f", held out in {a.split}"
-        mark = Text(f"known{held}", "green") if a.known else Text("new", "yellow")
-        table.add_row(str(a.rank), name, f"{a.score:.3f}", mark)
-    return Group(Text(question, "bold"), table)
 
 
 def study_table(lines: Iterable[Line]) -> Table:

@@ -1,0 +1,177 @@
+"""Commands that ask a run: predict, links, score, and calibrate, which makes their probabilities."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+
+from modulekge import show
+from modulekge.cli.app import Columns, Json, RunArgument, app, split_columns
+from modulekge.errors import QuestionError
+from modulekge.evaluation.calibration import Calibration
+from modulekge.evaluation.odds import Asked
+from modulekge.run.calibrate import PICTURES, write_reliability
+from modulekge.run.calibrate import calibrate as calibrate_run
+from modulekge.run.rows import WRITERS, Rows, check_target
+from modulekge.run.train import Run, load
+from modulekge.serving.asking import Answer, Link, Question
+from modulekge.serving.links import Chunk
+from modulekge.serving.predictor import Predictor
+from modulekge.serving.triples import NamedTriples
+from modulekge.training.optimize import pick_device
+
+Out = Annotated[Path | None, typer.Option(help=f"Write a new file instead of a table: {', '.join(WRITERS)}.")]
+
+
+@app.command(epilog="Example: modulekge predict runs/demo --head France --relation borders -k 5")
+def predict(
+    run: RunArgument,
+    head: Annotated[str | None, typer.Option(help="An entity, by name or label.")] = None,
+    relation: Annotated[str | None, typer.Option(help="A relation, by name or label.")] = None,
+    tail: Annotated[str | None, typer.Option(help="An entity, by name or label.")] = None,
+    k: Annotated[
+        int | None, typer.Option("-k", help="How many answers; default: 10.", show_default=False)
+    ] = None,
+    new: Annotated[bool, typer.Option("--new", help="Leave out what the graph knows.")] = False,
+    coverage: Annotated[
+        float | None, typer.Option(help="Instead of k answers: as many as hold the missing one so surely.")
+    ] = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Answer (head, relation, ?), (?, relation, tail) or (head, ?, tail) by name; known facts are marked.
+
+    Leave out what you ask for. Probabilities are there once the run is calibrated, which 'train' does. With
+    --coverage 0.9, the new answers that contain the missing one with 90 %.
+    """
+    question = Question(head, relation, tail)
+    _check_out(out)
+    asked = Predictor(load(run))
+    _say_uncalibrated(asked)
+    if coverage is None:
+        answers = asked.predict_many([question], k, "exclude" if new else "mark")[0]
+        view = show.answers_view(str(question), answers)
+    else:
+        if k is not None or relation is None:
+            raise QuestionError(
+                "--coverage: finds how many answers it takes, for heads or tails; leave -k out"
+            )
+        found = asked.answer_set(head=head, relation=relation, tail=tail, coverage=coverage)
+        answers, view = found.answers, show.answer_set_view(str(question), found)
+    rows = [{**asdict(answer), "known": answer.known} for answer in answers]
+    _give(Rows({**Rows.of(Answer, []).columns, "known": bool}, rows), view, out, as_json)
+
+
+@app.command(epilog="Example: modulekge links runs/demo --relation borders -k 20 --out new.csv")
+def links(
+    run: RunArgument,
+    relation: Annotated[
+        list[str] | None, typer.Option(help="A relation, by name or label; repeatable; default: all.")
+    ] = None,
+    k: Annotated[int, typer.Option("-k", help="How many links.")] = 100,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Find the most probable triples of a whole graph that it does not hold yet.
+
+    What no fact of a relation shows is left out: a second answer where each question has one, and loops.
+    """
+    _check_out(out)
+    asked = Predictor(_on_device(load(run)))
+    total = len(relation or asked.run.dataset.relations) * len(asked.run.dataset.entities)
+    with show.progress_display("asking", total, _heads) as watch:
+        found = asked.links(relation, k, watch)
+    _give(Rows.of(Link, found), show.links_table(found, asked.run.dataset), out, as_json)
+
+
+@app.command(epilog="Example: modulekge score runs/demo triples.tsv --out scored.parquet")
+def score(
+    run: RunArgument,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Triples, in any format that 'train' reads.")],
+    columns: Columns = None,
+    skip_unknown: Annotated[
+        bool,
+        typer.Option("--skip-unknown", help="Leave out triples with names that the graph lacks."),
+    ] = False,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Say of each triple of a file how probable it is, how it ranks, and whether the graph holds it."""
+    _check_out(out)
+    triples = NamedTriples.read(file, split_columns(columns))
+    asked = Predictor(_on_device(load(run)))
+    _say_uncalibrated(asked)
+    found = asked.score(triples, "skip" if skip_unknown else "refuse")
+    if skipped := len(triples.rows) - len(found):
+        typer.echo(
+            f"{file}: {skipped:,} of {len(triples.rows):,} triples have unknown names; left out", err=True
+        )
+    _give(Rows.of(Link, found), show.links_table(found, asked.run.dataset), out, as_json)
+
+
+@app.command(epilog="Example: modulekge calibrate runs/demo --figure reliability.svg")
+def calibrate(
+    run: RunArgument,
+    figure: Annotated[
+        Path | None, typer.Option(help=f"Also draw how true probabilities are: {', '.join(PICTURES)}.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Fit probabilities to the valid split, and measure on test how true they are.
+
+    'train' does so at its end; a run that was made otherwise gets its probabilities here.
+    """
+    if figure:
+        check_target(figure, PICTURES)
+    loaded = load(run)
+    found = make_calibration(loaded)
+    if figure:
+        write_reliability(found, figure)
+    if as_json:
+        print(found.to_json())
+    else:
+        show.console().print(show.calibration_view(found, loaded.dataset.relations))
+
+
+def make_calibration(run: Run) -> Calibration:
+    """Calibrate a run with a display."""
+    questions = 2 * (len(run.dataset.valid) + len(run.dataset.test))
+    with show.progress_display("calibrating", questions, _answers) as watch:
+        return calibrate_run(_on_device(run), watch)
+
+
+def _heads(chunk: Chunk) -> int:
+    return chunk.heads
+
+
+def _answers(asked: Asked) -> int:
+    return len(asked.rows)
+
+
+def _on_device(run: Run) -> Run:
+    run.model.to(pick_device("auto"))
+    return run
+
+
+def _check_out(out: Path | None) -> None:
+    if out:
+        check_target(out, WRITERS)
+
+
+def _say_uncalibrated(asked: Predictor) -> None:
+    if asked.calibration is None:
+        path = asked.run.folder.path
+        typer.echo(f"no probabilities: 'modulekge calibrate {path}' makes them", err=True)
+
+
+def _give(rows: Rows, view: RenderableType, out: Path | None, as_json: bool) -> None:
+    """Write what was found to a file, print it for a program, or show it."""
+    if out:
+        rows.write(out)
+        typer.echo(f"{len(rows.rows):,} rows in {out}", err=True)
+    if as_json:
+        print(rows.json_lines(), end="")
+    elif not out:
+        show.console().print(view)

@@ -1,0 +1,247 @@
+r"""Probabilities of answers, and answer sets that hold the true one as often as they say.
+
+For a question (head, relation, ?) the candidates are the entities that are not known to answer it. Let $x$ be
+the log-odds of a softmax over their scores (:mod:`modulekge.evaluation.odds`). Then
+
+$$P(\text{this candidate is a missing fact}) = \sigma(a x + b), \quad a \ge 0,$$
+
+**given that the question is one like those of the valid split, which have at least one missing answer**:
+$(a, b)$ is fitted to all candidates of all valid questions by maximum likelihood. Facts of test are left out
+of those candidates, as in a filtered ranking, and facts of valid when test is measured. What is true but
+stands in no split counts as false, so in an incomplete graph the probability is rather too small.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from modulekge.data.dataset import Dataset
+from modulekge.errors import DataError, QuestionError, TrainingError
+from modulekge.evaluation.odds import FARTHEST, Asked, asked_in_batches, pairs_in_batches
+from modulekge.evaluation.reliability import Accuracy, Bin, Coverage, Meter, Reliability
+from modulekge.models.model import Model
+from modulekge.shapes import Ids, Scores
+
+ENOUGH = 20  # valid triples from which a relation and direction has a line of its own
+ENOUGH_FOR_SETS = 50  # from which its answer sets are its own too
+_BORROWED = 10  # triples' worth of all relations' data that each line is fitted to besides its own
+_KEPT_MARGINS = 1000  # of a line; more would only make the file larger
+_COVERAGE = 0.9  # of the answer sets that are measured
+_MOST_STEPS = 200
+_FINE = 64  # cells per unit of asinh x, so that a cell is 1/64 wide near 0 and 1/64 of x far from it
+_REACH = math.ceil(math.asinh(FARTHEST) * _FINE)
+_CENTRES = torch.sinh((torch.arange(-_REACH, _REACH, dtype=torch.float64) + 0.5) / _FINE)
+
+
+@dataclass(frozen=True)
+class Line:
+    r"""$P = \sigma(slope \cdot x + offset)$, and the log-odds of the valid facts it was fitted to."""
+
+    triples: int  # valid ones
+    slope: float
+    offset: float
+    margins: tuple[float, ...] = ()  # ascending; a thousand at most, evenly taken
+
+    def least(self, coverage: float) -> float | None:
+        r"""Return the log-odds that the answers of a set of this coverage have at least; None: any.
+
+        The $\lceil (n + 1)\, coverage \rceil$-th greatest of $n$ margins: a further fact that is exchangeable
+        with those reaches it with at least this probability.
+        """
+        place = math.ceil((len(self.margins) + 1) * coverage)
+        return self.margins[len(self.margins) - place] if place <= len(self.margins) else None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What calibration is worth on a split that it was not fitted to."""
+
+    split: str
+    together: Reliability
+    own: dict[int, Reliability]
+    sets: Coverage
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Lines of all questions together, of those relations and directions with enough triples, and of pairs.
+
+    ``own`` goes by the relation of the question: heads are asked for through r + |R|. ``pairs`` is of the
+    questions (head, ?, tail).
+    """
+
+    together: Line
+    own: dict[int, Line]
+    pairs: Line
+    measured: Measured | None = None
+
+    def line(self, relation: int) -> Line:
+        """Return the line of a question's relation."""
+        return self.own.get(relation, self.together)
+
+    def probability(self, odds: Scores, relations: Ids) -> Scores:
+        """Return the probabilities of candidates with these log-odds, a question in each row."""
+        lines = [self.line(relation) for relation in relations.tolist()]
+        slopes, offsets = (
+            odds.new_tensor([getattr(line, name) for line in lines])[:, None] for name in ("slope", "offset")
+        )
+        return (slopes * odds + offsets).sigmoid()
+
+    def pair_probability(self, odds: Scores, tails: Ids) -> Scores:
+        """Return the probabilities of relations between pairs, by their log-odds among all relations."""
+        return (self.pairs.slope * odds + self.pairs.offset).sigmoid()
+
+    def least(self, relation: int, coverage: float) -> tuple[float | None, Line]:
+        """Return the least log-odds in an answer set, and the line whose margins say so."""
+        if not 0 < coverage < 1:
+            raise QuestionError(f"coverage = {coverage:g}: expected a share between 0 and 1, such as 0.9")
+        own = self.line(relation)
+        few = own.triples < ENOUGH_FOR_SETS or own.least(coverage) is None
+        line = self.together if few else own
+        return line.least(coverage), line
+
+    def to_json(self) -> str:
+        """Return the calibration as JSON."""
+        return json.dumps(asdict(self), indent=1)
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> "Calibration":
+        """Return the calibration that was written as these fields of a JSON object."""
+        measured = fields["measured"]
+        return cls(
+            _line(fields["together"]),
+            {int(relation): _line(line) for relation, line in fields["own"].items()},
+            _line(fields["pairs"]),
+            measured
+            and Measured(
+                measured["split"],
+                _reliability(measured["together"]),
+                {int(relation): _reliability(part) for relation, part in measured["own"].items()},
+                Coverage(**measured["sets"]),
+            ),
+        )
+
+
+def _line(fields: dict[str, Any]) -> Line:
+    return Line(**{**fields, "margins": tuple(map(float, fields["margins"]))})
+
+
+def _reliability(fields: dict[str, Any]) -> Reliability:
+    before, after = (
+        Accuracy(**{**fields[when], "bins": tuple(Bin(**part) for part in fields[when]["bins"])})
+        for when in ("before", "after")
+    )
+    return Reliability(fields["questions"], before, after)
+
+
+Watch = Callable[[Iterator[Asked]], Iterable[Asked]]
+
+
+def calibrate(model: Model, dataset: Dataset, watch: Watch = iter) -> Calibration:
+    """Fit probabilities and answer sets to valid, and measure them on test; ``watch`` may show the batches.
+
+    A relation and direction with at least 20 valid triples has a line of its own, fitted to its own data and
+    to 10 triples' worth of everyone's; the others share one. At most 65,536 questions of a split are asked.
+    """
+    if len(dataset.valid) == 0:
+        raise DataError(f"{dataset.name}: the valid split has no triples to calibrate on; hold some out")
+    counts = torch.bincount(dataset.questions("valid")[:, 1], minlength=dataset.n_questions)
+    rich = (counts >= ENOUGH).nonzero()[:, 0].tolist()
+    slots = torch.zeros(dataset.n_questions, dtype=torch.long)
+    slots[rich] = 1 + torch.arange(len(rich))
+    tally, margins = _tally(watch(asked_in_batches(model, dataset, "valid")), slots, 1 + len(rich))
+    pairs, _ = _tally(pairs_in_batches(model, dataset, "valid"), torch.zeros(1, dtype=torch.long), 1)
+    if torch.cat(margins).isnan().any():
+        raise TrainingError(f"{dataset.name}: scores that are no numbers; train anew with a lower train.lr")
+    everyone = tally.sum(0)
+    together = _fitted(everyone, everyone, torch.cat(margins))
+    own = {relation: _fitted(tally[i], everyone, margins[i]) for i, relation in enumerate(rich, start=1)}
+    found = Calibration(together, own, _fitted(pairs[0], pairs[0], margins[0][:0]))
+    if len(dataset.test) == 0:
+        return found
+    measured = _measured(found, watch(asked_in_batches(model, dataset, "test")), dataset.n_questions)
+    return Calibration(found.together, found.own, found.pairs, measured)
+
+
+def _tally(batches: Iterable[Asked], slots: Tensor, count: int) -> tuple[Tensor, list[Tensor]]:
+    """Return how many candidates, false and true, have log-odds in each cell; and the margins; by slot."""
+    cells = torch.zeros(count * 2 * len(_CENTRES), dtype=torch.float64)
+    margins: list[list[Tensor]] = [[] for _ in range(count)]
+    for asked in batches:
+        slot = slots.to(asked.odds.device)[asked.relations]
+        place = ((asked.odds.asinh() * _FINE).floor().long() + _REACH).clamp(0, len(_CENTRES) - 1)
+        place += (2 * slot[:, None] + asked.true) * len(_CENTRES)
+        cells += torch.bincount(place[asked.candidate], minlength=len(cells)).cpu()
+        of_answers = slot[asked.rows]
+        for i in of_answers.unique().tolist():
+            margins[i].append(asked.margins[of_answers == i].cpu())
+    return cells.view(count, 2, -1), [torch.cat([torch.zeros(0), *parts]) for parts in margins]
+
+
+def _fitted(cells: Float[Tensor, "2 c"], everyone: Float[Tensor, "2 c"], margins: Tensor) -> Line:
+    """The line of own data and some borrowed, with the margins, of which a thousand at most are kept."""
+    borrowed = everyone * (_BORROWED / float(everyone[1].sum()))
+    slope, offset = fit_line(cells if cells is everyone else cells + borrowed, _CENTRES)
+    kept = margins[torch.arange(0, len(margins), max(1, -(-len(margins) // _KEPT_MARGINS)))]
+    return Line(int(cells[1].sum()), slope, offset, tuple(kept.sort().values.tolist()))
+
+
+def fit_line(cells: Float[Tensor, "2 c"], odds: Float[Tensor, " c"]) -> tuple[float, float]:
+    r"""The $(a \ge 0, b)$ of greatest likelihood, of so many false and true candidates at each log-odds.
+
+    By Newton's method, each step halved until it is one forward. The targets are Platt's,
+    $(N_+ + 1) / (N_+ + 2)$ and $1 / (N_- + 2)$, for which the best line is finite even where true and false
+    lie apart.
+    """
+    false, true = cells[0].sum(), cells[1].sum()
+    weight = cells.sum(0)
+    target = cells[0] / (false + 2) + cells[1] * (true + 1) / (true + 2)
+    here = weight > 0
+    x = torch.stack([odds[here], torch.ones_like(odds[here])])
+    weight, target = weight[here], target[here]
+
+    def loss(line: Tensor) -> Tensor:
+        z = line @ x
+        return (weight * torch.nn.functional.softplus(z) - target * z).sum()
+
+    base = torch.logit(target.sum() / weight.sum())
+    line = torch.stack([torch.zeros_like(base), base])
+    now = loss(line)
+    for _ in range(_MOST_STEPS):
+        chance = (line @ x).sigmoid()
+        slope = x @ (weight * chance - target)
+        curvature = (x * (weight * chance * (1 - chance))) @ x.T
+        step = torch.linalg.lstsq(curvature, slope).solution
+        while (after := loss(line - step)) > now and step.abs().max() > 0:
+            step = step / 2
+        gained, line, now = now - after, line - step, after
+        if gained <= 1e-12 * now:
+            break
+    a, b = (line if line[0] >= 0 else torch.stack([torch.zeros_like(base), base])).tolist()
+    return a, b
+
+
+def _measured(found: Calibration, batches: Iterable[Asked], n_questions: int) -> Measured:
+    """Ask another split: how true the probabilities are, and how often a set holds the missing fact."""
+    lines = [found.line(relation) for relation in range(n_questions)]
+    slopes, offsets = (torch.tensor([getattr(line, name) for line in lines]) for name in ("slope", "offset"))
+    bars = (found.least(relation, _COVERAGE)[0] for relation in range(n_questions))
+    least = torch.tensor([-FARTHEST if bar is None else bar for bar in bars])
+    meter = Meter(slopes, offsets)
+    triples = covered = sizes = 0
+    for asked in batches:
+        meter.add(asked)
+        bar = least.to(asked.odds)[asked.relations]
+        size = ((asked.odds >= bar[:, None]) & asked.candidate).sum(1).clamp(min=1)
+        triples += len(asked.rows)
+        covered += int((asked.margins >= bar[asked.rows]).sum())
+        sizes += int(size[asked.rows].sum())
+    own = {relation: meter.reliability([relation]) for relation in found.own}
+    sets = Coverage(_COVERAGE, triples, covered / triples, sizes / triples)
+    return Measured("test", meter.reliability(), own, sets)

@@ -1,0 +1,138 @@
+"""Log-odds: how much a candidate stands out among those of its question, whatever the model's scores mean."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from modulekge.data.dataset import SPLITS, Dataset, Split
+from modulekge.data.known import KnownAnswers
+from modulekge.evaluation.evaluate import batch_size
+from modulekge.models.model import Model
+from modulekge.shapes import Entities, Ids, Scores
+
+FARTHEST = 1e6  # log-odds of the only candidate, which has no rivals
+_MOST_QUESTIONS = 1 << 16  # of a split; beyond so many, two numbers are known well enough
+_MOST_PAIRS = 1 << 12
+_COPIES = 4  # of the scores, which odds and masks amount to
+_MOST_QUERIES = 1 << 14  # at once, where each is for one score only
+
+
+def log_odds(scores: Scores, known: Bool[Tensor, "b e"]) -> Scores:
+    r"""$x_c = s_c - \log \sum_{c' \ne c} e^{s_{c'}}$ over the candidates $c'$: those that are not known.
+
+    The log-odds of a softmax over the candidates. A known answer is rated as a filtered ranking does it:
+    against the candidates, as if it were one.
+    """
+    asked = scores.masked_fill(known, -torch.inf)
+    total = _total(asked)
+    share = asked - total
+    odds = share - torch.log1p(-share.exp())
+    best = asked.argmax(1, keepdim=True)  # whose share may be too near 1 to be told from it
+    rivals = _total(asked.scatter(1, best, -torch.inf))
+    odds = odds.scatter(1, best, asked.gather(1, best) - rivals)
+    return torch.where(known, scores - total, odds).clamp(-FARTHEST, FARTHEST)
+
+
+def _total(scores: Scores) -> Float[Tensor, "b 1"]:
+    """The log of the sum of exponentials; of none, the least number."""
+    return scores.logsumexp(1, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)
+
+
+def marked(answers: KnownAnswers, heads: Ids, relations: Ids, scores: Scores) -> Bool[Tensor, "b e"]:
+    """Say which candidates are among the answers to the question of their row."""
+    mask = torch.zeros_like(scores, dtype=torch.bool)
+    mask[answers.of_questions(heads, relations)] = True
+    return mask
+
+
+def questions_at_once(n_entities: int, device: torch.device) -> int:
+    """Return how many questions for entities to ask at once."""
+    return max(1, batch_size(n_entities, device) // _COPIES)
+
+
+def pairs_at_once(n_relations: int) -> int:
+    """Return how many questions for relations to ask at once: each takes a query per relation."""
+    return max(1, _MOST_QUERIES // n_relations)
+
+
+@torch.no_grad()
+def entity_scores(model: Model, heads: Ids, relations: Ids, table: Entities) -> Scores:
+    """The score of (head, relation, e) for each entity e of the graph."""
+    return model.scores(model.queries(heads, relations), table)
+
+
+@torch.no_grad()
+def relation_scores(model: Model, heads: Ids, tails: Ids, n_relations: int) -> Float[Tensor, "b r"]:
+    """The score of (head, r, tail) for each relation r of the graph; reciprocal ones are not asked."""
+    relations = torch.arange(n_relations, device=heads.device).repeat(len(heads))
+    queries = model.queries(heads.repeat_interleave(n_relations), relations)
+    rows = tails.repeat_interleave(n_relations)[:, None]
+    return model.scores_each(queries, rows).view(len(heads), n_relations)
+
+
+def relations_between(dataset: Dataset, splits: tuple[Split, ...] = SPLITS) -> KnownAnswers:
+    """The known relations of each pair: answers to the question (head, tail)."""
+    triples = torch.cat([dataset[split] for split in splits])
+    return KnownAnswers.of(triples[:, [0, 2, 1]], len(dataset.entities))
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Questions that a held-out split answers, with every candidate.
+
+    The candidates are all entities that no other split knows as answers: the missing facts, and the rest.
+    """
+
+    relations: Ids
+    odds: Scores
+    candidate: Bool[Tensor, "b e"]
+    true: Bool[Tensor, "b e"]
+    rows: Int[Tensor, " answers"]  # the question of each missing fact
+    margins: Float[Tensor, " answers"]  # its log-odds if all other facts, also of this split, are known
+
+
+def asked_in_batches(model: Model, dataset: Dataset, split: Split) -> Iterator[Asked]:
+    """Ask every question (head, relation) that a split answers, heads as tails of reciprocal relations."""
+    with torch.no_grad():
+        table = model.entities()
+    device = table.device
+    answers = KnownAnswers.of(dataset.questions(split), dataset.n_questions).to(device)
+    known = dataset.known.to(device)
+    keys = _spread(answers.keys, _MOST_QUESTIONS)
+    for some in keys.split(questions_at_once(len(table), device)):
+        heads, relations = some // dataset.n_questions, some % dataset.n_questions
+        scores = entity_scores(model, heads, relations, table)
+        yield _asked(heads, relations, scores, known, answers, relations)
+
+
+def pairs_in_batches(model: Model, dataset: Dataset, split: Split) -> Iterator[Asked]:
+    """Ask which relations hold between the pairs (head, tail) that a split joins."""
+    device = model.entity_scalar.device
+    answers = relations_between(dataset, (split,)).to(device)
+    known = relations_between(dataset).to(device)
+    count = len(dataset.relations)
+    for some in _spread(answers.keys, _MOST_PAIRS).split(pairs_at_once(count)):
+        heads, tails = some // len(dataset.entities), some % len(dataset.entities)
+        scores = relation_scores(model, heads, tails, count)
+        yield _asked(heads, tails, scores, known, answers, torch.zeros_like(heads))
+
+
+def _asked(
+    heads: Ids, others: Ids, scores: Scores, known: KnownAnswers, answers: KnownAnswers, relations: Ids
+) -> Asked:
+    true, taken = marked(answers, heads, others, scores), marked(known, heads, others, scores)
+    rows, places = answers.of_questions(heads, others)
+    margins = (scores - _total(scores.masked_fill(taken, -torch.inf)))[rows, places]
+    candidate = true | ~taken
+    odds = log_odds(scores, ~candidate)
+    return Asked(relations, odds, candidate, true, rows, margins.clamp(-FARTHEST, FARTHEST))
+
+
+def _spread(keys: Int[Tensor, " _all"], most: int) -> Int[Tensor, " _some"]:
+    """Return at most so many of the questions, evenly spaced."""
+    if len(keys) <= most:
+        return keys
+    return keys[torch.arange(most, device=keys.device) * len(keys) // most]

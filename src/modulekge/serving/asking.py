@@ -1,0 +1,155 @@
+"""Questions and answers as values, and one kind of question over the ids of a graph."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from modulekge.data.dataset import SPLITS, Split
+from modulekge.data.known import KnownAnswers
+from modulekge.data.vocabulary import Vocabulary
+from modulekge.errors import QuestionError
+from modulekge.evaluation.odds import log_odds, marked
+from modulekge.shapes import Ids, Scores
+
+FEW = 10  # answers, where it is not said how many
+
+
+@dataclass(frozen=True)
+class Question:
+    """A triple of names with exactly one left out, which is asked for."""
+
+    head: str | None = None
+    relation: str | None = None
+    tail: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.head, self.relation, self.tail).count(None) != 1:
+            raise QuestionError("leave out exactly one of head, relation and tail; it is what is asked for")
+
+    def __str__(self) -> str:
+        return "  ".join("?" if name is None else name for name in (self.head, self.relation, self.tail))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An entity, or a relation, that may complete a triple."""
+
+    rank: int
+    name: str
+    label: str
+    score: float
+    probability: float | None  # None without a calibration, and for a fact the model was trained on
+    split: Split | None  # where the triple stands; None where it is new
+
+    @property
+    def known(self) -> bool:
+        """The triple is a fact of the graph, though perhaps one held out from training."""
+        return self.split is not None
+
+
+@dataclass(frozen=True)
+class AnswerSet:
+    """New answers, best first, that contain the missing one with probability ``coverage``.
+
+    That holds over questions like those of the valid split; where the model is less sure, sets are wider.
+    """
+
+    answers: list[Answer]
+    coverage: float
+    candidates: int  # entities that are not known to answer
+    triples: int  # valid facts that say how wide a set has to be
+    own: bool  # they are of this relation and direction; else of all
+
+    @property
+    def everything(self) -> bool:
+        """No candidate could be left out."""
+        return len(self.answers) == self.candidates
+
+
+@dataclass(frozen=True)
+class Link:
+    """A triple by name: its score, its probability, its filtered ranks, and the split that holds it."""
+
+    head: str
+    relation: str
+    tail: str
+    score: float
+    probability: float | None  # of the tail; None as for an answer
+    tail_rank: int  # among the tails of (head, relation, ?); ties count as above it
+    head_rank: int  # among the heads of (?, relation, tail)
+    split: Split | None
+
+
+class Rated(NamedTuple):
+    """Scores of every candidate to every question, their log-odds, and which are known answers."""
+
+    scores: Scores
+    odds: Scores
+    known: Bool[Tensor, "b e"]
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """A kind of question: (head, relation) asks for entities, (head, tail) asks for relations."""
+
+    vocabulary: Vocabulary  # of the answers
+    facts: Mapping[Split, KnownAnswers]
+    score: Callable[[Ids, Ids], Scores]
+    chance: Callable[[Scores, Ids], Scores] | None  # probabilities from log-odds; None: not calibrated
+    at_once: int  # questions
+
+    def count(self, k: int | None) -> int:
+        """Return how many answers to give: ten unless said, or all where there are fewer."""
+        size = len(self.vocabulary)
+        if k is None:
+            return min(FEW, size)
+        if k < 1:
+            raise QuestionError(f"k = {k}: ask for at least one answer")
+        if k > size:
+            what = "entities" if self.vocabulary.kind == "entity" else "relations"
+            raise QuestionError(f"k = {k}: the graph has {size:,} {what}; ask for {size} at most")
+        return k
+
+    def rate(self, heads: Ids, others: Ids) -> Rated:
+        """Score every candidate to each question."""
+        scores = self.score(heads, others)
+        known = torch.zeros_like(scores, dtype=torch.bool)
+        for facts in self.facts.values():
+            known |= marked(facts, heads, others, scores)
+        return Rated(scores, log_odds(scores, known), known)
+
+    def splits(self, heads: Ids, others: Ids, ids: Int[Tensor, "b k"]) -> list[list[Split | None]]:
+        """Return where the triple of each answer stands."""
+        place = torch.full_like(ids, len(SPLITS))
+        for i, split in reversed(list(enumerate(SPLITS))):
+            place[self.facts[split].among(heads, others, ids)] = i
+        return [[(*SPLITS, None)[i] for i in row] for row in place.tolist()]
+
+    def chances(
+        self, odds: Scores, others: Ids, splits: list[list[Split | None]]
+    ) -> list[list[float | None]]:
+        """Return the probabilities of answers; of what was trained on there is none."""
+        if self.chance is None:
+            return [[None] * len(row) for row in splits]
+        rows = self.chance(odds, others).tolist()
+        return [
+            [None if split == "train" else chance for chance, split in zip(*pair, strict=True)]
+            for pair in zip(rows, splits, strict=True)
+        ]
+
+    def answers(self, rated: Rated, heads: Ids, others: Ids, ids: Int[Tensor, "b k"]) -> list[list[Answer]]:
+        """Return the answers to each question by name, in the order of their ids."""
+        splits = self.splits(heads, others, ids)
+        chances = self.chances(rated.odds.gather(1, ids), others, splits)
+        scores = rated.scores.gather(1, ids).tolist()
+        return [
+            [
+                Answer(rank, self.vocabulary.names[i], self.vocabulary.label(i), score, chance, split)
+                for rank, (i, score, chance, split) in enumerate(zip(*row, strict=True), start=1)
+            ]
+            for row in zip(ids.tolist(), scores, chances, splits, strict=True)
+        ]

@@ -1,0 +1,90 @@
+"""The most probable new links of a whole graph, in bounded memory."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from modulekge.data.dataset import SPLITS, Dataset
+from modulekge.data.known import KnownAnswers
+from modulekge.evaluation.calibration import Calibration
+from modulekge.evaluation.odds import entity_scores, log_odds, marked, questions_at_once
+from modulekge.models.model import Model
+from modulekge.shapes import Entities, Ids, Scores, Triples
+
+ENOUGH = 20  # facts of a relation from which what none of them shows is taken to be no fact
+
+
+class Chunk(NamedTuple):
+    """The best new links of some heads, and their probabilities."""
+
+    heads: int
+    triples: Triples
+    chances: Float[Tensor, " _m"]
+
+
+Watch = Callable[[Iterator[Chunk]], Iterable[Chunk]]
+
+
+def best_links(chunks: Iterable[Chunk], k: int) -> Triples:
+    """Return the ``k`` most probable of all chunks, best first."""
+    best, sure = torch.zeros(0, 3, dtype=torch.long), torch.zeros(0)
+    for chunk in chunks:
+        sure, order = torch.cat([sure, chunk.chances]).sort(descending=True, stable=True)
+        best, sure = torch.cat([best, chunk.triples])[order[:k]], sure[:k]
+    return best
+
+
+def links_in_chunks(
+    model: Model,
+    table: Entities,
+    dataset: Dataset,
+    calibration: Calibration,
+    relations: Iterable[int],
+    k: int,
+) -> Iterator[Chunk]:
+    """Score chunks of heads against all entities; yield the ``k`` best new triples of each."""
+    device = table.device
+    known = dataset.known.to(device)
+    for relation in relations:
+        loopless = has_no_loops(dataset, relation)
+        full = answered(known, len(table), relation)[:, None]
+        taken = answered(known, len(table), relation + len(dataset.relations))[None]
+        for heads in torch.arange(len(table), device=device).split(questions_at_once(len(table), device)):
+            asked = torch.full_like(heads, relation)
+            scores = entity_scores(model, heads, asked, table)
+            old = marked(known, heads, asked, scores)
+            chances = calibration.probability(log_odds(scores, old), asked)
+            chances[old | full[heads] | taken] = -1
+            if loopless:
+                chances[torch.arange(len(heads), device=device), heads] = -1
+            yield _chunk(chances, heads, relation, k)
+
+
+def _chunk(chances: Scores, heads: Ids, relation: int, k: int) -> Chunk:
+    """Keep the best of what is not closed, which has a probability below 0."""
+    top = chances.flatten().topk(min(k, chances.numel()))
+    places = top.indices[top.values >= 0]
+    rows, tails = places // chances.shape[1], places % chances.shape[1]
+    triples = torch.stack([heads[rows], torch.full_like(rows, relation), tails], 1)
+    return Chunk(len(heads), triples.cpu(), chances[rows, tails].cpu())
+
+
+def answered(known: KnownAnswers, n_entities: int, relation: int) -> Bool[Tensor, " e"]:
+    """Say of which entities a relation asks no more: it never has two answers, and these have one.
+
+    A country that has its capital is not asked for a second one.
+    """
+    heads = torch.arange(n_entities, device=known.keys.device)
+    counts = known.counts(heads, torch.full_like(heads, relation))
+    single = int(counts.max()) <= 1 and int(counts.sum()) >= ENOUGH
+    return (counts > 0) & single
+
+
+def has_no_loops(dataset: Dataset, relation: int) -> bool:
+    """Say whether a relation never joins an entity to itself: no country borders itself."""
+    triples = torch.cat([dataset[split] for split in SPLITS])
+    heads, _, tails = triples[triples[:, 1] == relation].unbind(1)
+    return len(heads) >= ENOUGH and not bool((heads == tails).any())

@@ -1,0 +1,127 @@
+"""Tables of answers, links and calibrations."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from rich.console import Group, RenderableType
+from rich.progress import Progress
+from rich.table import Table
+from rich.text import Text
+
+from modulekge.data.dataset import Dataset, Split
+from modulekge.data.vocabulary import Vocabulary
+from modulekge.evaluation.calibration import Calibration
+from modulekge.evaluation.reliability import Reliability
+from modulekge.serving.asking import Answer, AnswerSet, Link
+from modulekge.show.console import console, figure, new_table
+
+Part = TypeVar("Part")
+
+
+def answers_view(question: str, answers: list[Answer]) -> RenderableType:
+    """Ranked answers with their probability where they have one, the known ones marked."""
+    sure = any(a.probability is not None for a in answers)
+    table = new_table(" ", "answer", " score", *([" probability"] if sure else []), "")
+    for a in answers:
+        name = _called(a.label, a.name)
+        chance = [_percent(a.probability)] if sure else []
+        table.add_row(str(a.rank), name, f"{a.score:.3f}", *chance, _standing(a.split))
+    return Group(Text(question, "bold"), table)
+
+
+def answer_set_view(question: str, found: AnswerSet) -> RenderableType:
+    """An answer set, and what it promises."""
+    source = "of this relation and direction" if found.own else "of all relations"
+    count = "all" if found.everything else f"{len(found.answers):,} of"
+    wide = ", for no smaller set is that sure" if found.everything else ""
+    note = (
+        f"such sets hold the missing answer of {100 * found.coverage:.6g}% of questions like those of valid: "
+        f"here {count} {found.candidates:,} candidates{wide} (by {found.triples:,} valid facts {source})"
+    )
+    return Group(answers_view(question, found.answers), Text(note, "dim"))
+
+
+def links_table(links: Iterable[Link], dataset: Dataset) -> Table:
+    """Triples by label, with their figures."""
+    table = new_table(
+        " ", "head", "relation", "tail", " score", " probability", " tail rank", " head rank", ""
+    )
+    for place, link in enumerate(links, start=1):
+        table.add_row(
+            str(place), _shown(dataset.entities, link.head), _shown(dataset.relations, link.relation),
+            _shown(dataset.entities, link.tail), f"{link.score:.3f}", _percent(link.probability),
+            f"{link.tail_rank:,}", f"{link.head_rank:,}", _standing(link.split),
+        )  # fmt: skip
+    return table
+
+
+def _shown(vocabulary: Vocabulary, name: str) -> str:
+    return _called(vocabulary.labels.get(name, name), name)
+
+
+def _called(label: str, name: str) -> str:
+    return label if label == name else f"{label} ({name})"
+
+
+def _percent(chance: float | None) -> str:
+    return "" if chance is None else f"{chance:.1%}"
+
+
+def _standing(split: Split | None) -> Text:
+    held = "" if split == "train" else f", held out in {split}"
+    return Text("new", "yellow") if split is None else Text(f"known{held}", "green")
+
+
+def calibration_view(calibration: Calibration, relations: Vocabulary) -> RenderableType:
+    """How true probabilities are on test, and how often answer sets hold what is missing."""
+    line, measured = calibration.together, calibration.measured
+    fitted = (
+        f"fitted to {line.triples:,} answers of valid: P = sigmoid({line.slope:.3f} x + {line.offset:.3f})"
+    )
+    if measured is None:
+        return Group(fitted, "not measured: there is no test split")
+    table = new_table(
+        "", " valid", " test", " error", " -> ", " log loss", " -> ", " Brier", " -> "
+    )  # fmt: skip
+    rows = [("all questions", line.triples, measured.together)]
+    for relation, part in measured.own.items():
+        name = relations.label(relation % len(relations))
+        side = "heads" if relation >= len(relations) else "tails"
+        rows.append((f"  {name}, {side}", calibration.own[relation].triples, part))
+    for name, triples, part in rows:
+        table.add_row(name, f"{triples:,}", f"{part.questions:,}", *_before_and_after(part))
+    sets = measured.sets
+    covered = (
+        f"answer sets of {sets.asked:.0%} hold {sets.share:.1%} of {sets.triples:,} {measured.split} answers "
+        f"and have {sets.size:,.1f} candidates on average"
+    )
+    notes = (
+        f"valid: answers fitted to; {measured.split}: questions measured on; before: the plain softmax",
+        "error: of the ten best candidates, |probability - share true|; log loss, Brier: per question",
+    )
+    return Group(fitted, "", table, "", covered, *(Text(note, "dim") for note in notes))
+
+
+def _before_and_after(part: Reliability) -> list[str]:
+    pairs = (
+        (getattr(side, name) for side in (part.before, part.after)) for name in ("error", "log_loss", "brier")
+    )
+    return [figure(value) if part.questions else "-" for pair in pairs for value in pair]
+
+
+@contextmanager
+def progress_display(
+    what: str, total: int, size: Callable[[Part], int]
+) -> Iterator[Callable[[Iterator[Part]], Iterator[Part]]]:
+    """A bar on a terminal while parts pass by, each so large. Nothing elsewhere."""
+    with Progress(console=console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as progress:
+        task = progress.add_task(what, total=total)
+
+        def watch(parts: Iterator[Part]) -> Iterator[Part]:
+            for part in parts:
+                progress.update(task, advance=size(part))
+                yield part
+
+        yield watch

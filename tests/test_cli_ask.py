@@ -1,0 +1,156 @@
+"""Asking a run, as a user does."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from program import call
+from pyarrow import parquet
+
+GRAPH = "".join(f"e{i % 40}\tr{i % 3}\te{(5 * i + i // 40) % 40}\n" for i in range(360))
+SMALL = ["--set", "model.k=4", "--set", "train.epochs=4", "--set", "train.batch=64"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    place = tmp_path_factory.mktemp("place")
+    (place / "graph.tsv").write_text(GRAPH)
+    done = call("train", "graph.tsv", "--model", "ComplEx", "--out", "run", *SMALL, cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert "calibrated on" in done.stderr
+    assert (place / "run" / "calibration.json").exists()
+    shutil.copytree(place / "run", place / "bare")
+    (place / "bare" / "calibration.json").unlink()
+    return place
+
+
+def lines(done) -> list[dict]:
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_predict_asks_for_whichever_is_left_out(place):
+    tails = lines(call("predict", "run", "--head", "e0", "--relation", "r0", "--json", cwd=place))
+    assert len(tails) == 10
+    assert set(tails[0]) == {"rank", "name", "label", "score", "probability", "split", "known"}
+    assert all(0 <= a["probability"] <= 1 for a in tails if a["split"] != "train")
+    heads = lines(
+        call("predict", "run", "--tail", "e0", "--relation", "r0", "-k", 3, "--new", "--json", cwd=place)
+    )
+    assert [(a["rank"], a["known"]) for a in heads] == [(1, False), (2, False), (3, False)]
+    relations = lines(call("predict", "run", "--head", "e0", "--tail", "e5", "--json", cwd=place))
+    assert {a["name"] for a in relations} == {"r0", "r1", "r2"}
+    table = call("predict", "run", "--head", "e0", "--relation", "r0", cwd=place).stdout
+    assert "probability" in table
+    assert "%" in table
+
+
+def test_without_a_calibration_there_are_scores_and_a_word_how_to_get_more(place):
+    done = call("predict", "bare", "--head", "e0", "--relation", "r0", cwd=place)
+    assert done.returncode == 0
+    assert done.stderr == "no probabilities: 'modulekge calibrate bare' makes them\n"
+    assert "probability" not in done.stdout
+
+
+def test_answer_sets(place):
+    shown = call("predict", "run", "--head", "e0", "--relation", "r0", "--coverage", 0.5, cwd=place).stdout
+    assert "hold the missing answer of 50% of questions" in shown
+    everything = call(
+        "predict", "run", "--head", "e0", "--relation", "r0", "--coverage", 0.9999, cwd=place
+    ).stdout
+    assert "no smaller set is that sure" in everything
+    rows = lines(
+        call("predict", "run", "--head", "e0", "--relation", "r0", "--coverage", 0.5, "--json", cwd=place)
+    )
+    assert rows
+    assert not any(row["known"] for row in rows)
+
+
+def test_links_to_a_table_lines_and_files(place, tmp_path):
+    shown = call("links", "run", "-k", 5, cwd=place)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert len(shown.stdout.splitlines()) == 6
+    rows = lines(call("links", "run", "--relation", "r1", "--relation", "r2", "-k", 7, "--json", cwd=place))
+    assert len(rows) == 7
+    assert {row["relation"] for row in rows} <= {"r1", "r2"}
+    facts = {tuple(line.split("\t")) for line in GRAPH.splitlines()}
+    assert not {(row["head"], row["relation"], row["tail"]) for row in rows} & facts
+    for ending in ("csv", "jsonl", "parquet"):
+        done = call("links", place / "run", "-k", 5, "--out", f"new.{ending}", cwd=tmp_path)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", f"5 rows in new.{ending}\n")
+    with (tmp_path / "new.csv").open(newline="") as file:
+        assert [row["head"] for row in csv.DictReader(file)] == [
+            row["head"] for row in parquet.read_table(tmp_path / "new.parquet").to_pylist()
+        ]
+
+
+def test_scores_of_a_file(place, tmp_path):
+    (tmp_path / "some.csv").write_text("kind,from,to\nr0,e0,e0\nr1,e1,nobody\nr0,e3,e4\n")
+    given = ("score", place / "run", "some.csv", "--columns", "from,kind,to", "--json")
+    done = call(*given, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: some.csv:3: unknown entity 'nobody'")
+    done = call(*given, "--skip-unknown", cwd=tmp_path)
+    rows = lines(done)
+    assert done.stderr == "some.csv: 1 of 3 triples have unknown names; left out\n"
+    assert [(row["head"], row["tail"]) for row in rows] == [("e0", "e0"), ("e3", "e4")]
+    assert all(1 <= row["tail_rank"] <= 40 and 1 <= row["head_rank"] <= 40 for row in rows)
+
+
+def test_calibrate_shows_measures_and_draws(place, tmp_path):
+    pytest.importorskip("matplotlib")
+    done = call("calibrate", place / "bare", "--figure", "r.svg", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "all questions" in done.stdout
+    assert "answer sets of 90% hold" in done.stdout
+    assert (tmp_path / "r.svg").read_text().startswith("<?xml")
+    found = json.loads(call("calibrate", place / "bare", "--json", cwd=tmp_path).stdout)
+    assert found == json.loads((place / "bare" / "calibration.json").read_text())
+    (place / "bare" / "calibration.json").unlink()
+
+
+def test_training_on_drops_the_calibration_of_the_weights_before_and_makes_it_anew(place, tmp_path):
+    run = shutil.copytree(place / "run", tmp_path / "run")
+    (run / "calibration.json").write_text("of older weights")
+    done = call("resume", "run", "--set", "train.epochs=9", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "together" in json.loads((run / "calibration.json").read_text())
+
+
+ASK = ["predict", "run", "--head", "e0", "--relation", "r0"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*ASK, "-k", 41], "k = 41: the graph has 40 entities; ask for 40 at most"),
+        (["predict", "run", "--head", "e0", "--tail", "e1", "-k", 4], "k = 4: the graph has 3 relations"),
+        ([*ASK, "--tail", "e1"], "leave out exactly one"),
+        ([*ASK, "--coverage", 90], "between 0 and 1"),
+        ([*ASK, "--coverage", 0.9, "-k", 3], "leave -k out"),
+        ([*ASK, "--out", "a.xlsx"], "a.xlsx: expected a file that ends in .csv, .jsonl or .parquet"),
+        ([*ASK, "--out", "graph.csv"], "graph.csv: exists already"),
+        (["links", "run", "-k", 0], "at least one link"),
+        (["links", "run", "--relation", "r7"], "unknown relation 'r7'"),
+        (["links", "bare"], "no calibration yet; 'modulekge calibrate bare' makes it"),
+        (["score", "run", "absent.tsv"], "absent.tsv"),
+        (["calibrate", "run", "--figure", "a.pdf"], "a.pdf: expected a file that ends in .png or .svg"),
+        (["calibrate", "nowhere"], "not a run folder"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(place, arguments, message):
+    (place / "graph.csv").write_text("mine")
+    done = call(*arguments, cwd=place)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert (place / "graph.csv").read_text() == "mine"
+
+
+@pytest.mark.parametrize("command", ["links", "score", "calibrate"])
+def test_help_has_an_example(command, tmp_path):
+    done = call(command, "--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "Example: modulekge" in " ".join(done.stdout.split())
