@@ -16,6 +16,8 @@ from modulekge.models.model import Model
 from modulekge.models.spec import ModelSpec, row
 from modulekge.models.table import MODELS
 from modulekge.run.train import Run, load, resume, train
+from modulekge.serving.export import Export, export
+from modulekge.serving.index import EntityIndex
 from modulekge.serving.predictor import Answer, Predictor, predict
 from modulekge.version import __version__
 
@@ -30,6 +32,8 @@ __all__ = [
     "MODELS",
     "Answer",
     "Dataset",
+    "EntityIndex",
+    "Export",
     "Model",
     "ModelSpec",
     "Predictor",
@@ -37,6 +41,7 @@ __all__ = [
     "Run",
     "__version__",
     "evaluate",
+    "export",
     "load",
     "open_dataset",
     "predict",
