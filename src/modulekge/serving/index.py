@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from modulekge.algebra.norms import N
 from modulekge.data.dataset import Split
@@ -20,7 +21,7 @@ from modulekge.models.model import Model, Some
 from modulekge.run.folder import read_json, write_file
 from modulekge.run.train import Run
 from modulekge.serving.vectors import Vectors, entity_vectors, query_vectors
-from modulekge.shapes import Entities, Ids
+from modulekge.shapes import Entities, Ids, Queries
 from modulekge.version import __version__
 
 EXPANSION = 64
@@ -102,8 +103,10 @@ class EntityIndex:
     @torch.no_grad()
     def search(self, heads: Ids, relations: Ids, k: int = 10, expansion: int | None = None) -> Nearest:
         """Return the ``k`` best answers to each (head, relation, ?) among ``expansion`` candidates."""
-        if k < 1:
-            raise QuestionError(f"k = {k}: ask for at least one answer")
+        if k < 1 or len(heads) == 0:
+            raise QuestionError(
+                f"{len(heads)} questions, k = {k}: ask for at least one answer to one question"
+            )
         k = min(k, len(self.run.dataset.entities))
         wide = min(max(k, expansion or self.expansion), len(self.run.dataset.entities))
         size = max(1, _NUMBERS // (wide * self.index.ndim))
@@ -115,14 +118,15 @@ class EntityIndex:
 
     def _search(self, heads: Ids, relations: Ids, k: int, wide: int) -> Nearest:
         model = self.run.model
-        points = _query_points(model, heads, relations).float().cpu().numpy()
+        queries = model.queries(heads, relations)
+        points = _query_points(model, queries).float().cpu().numpy()
         found = self.index.search(points, wide, threads=torch.get_num_threads())
-        ids = torch.from_numpy(found.keys.astype("int64")).view(len(points), wide)
-        places = torch.arange(wide).expand_as(ids)
-        missing = places >= torch.as_tensor(found.counts if len(points) > 1 else [len(found)])[:, None]
-        device = self.table.device
-        ids, missing = ids.masked_fill(missing, 0).to(device), missing.to(device)
-        scores = model.scores_each(model.queries(heads, relations), ids).masked_fill(missing, -torch.inf)
+        keys = torch.from_numpy(found.keys.astype("int64")).view(len(points), -1)
+        # Of one question, only what was found comes back; of many, zeros after that
+        counts = torch.as_tensor(found.counts) if len(points) > 1 else torch.tensor([keys.shape[1]])
+        missing = (torch.arange(wide) >= counts[:, None]).to(heads.device)
+        ids = pad(keys, (0, wide - keys.shape[1])).to(heads.device)
+        scores = model.scores_each(queries, ids).masked_fill(missing, -torch.inf)
         best = scores.topk(k)
         return Nearest(ids.masked_fill(missing, -1).gather(1, best.indices), best.values)
 
@@ -189,15 +193,14 @@ def _entity_points(model: Model, rows: Some) -> Vectors:
     return torch.cat([t, N(t)[:, None]], 1).flatten(1)
 
 
-def _query_points(model: Model, heads: Ids, relations: Ids) -> Vectors:
+def _query_points(model: Model, q: Queries) -> Vectors:
     r"""What is asked with: the queries, or what makes $-\sum_i w_i^2 |q_i - t_i|^2$ an inner product.
 
     But for a number of the question alone. The squares stand in for the score's sum of roots, which then
     ranks the candidates.
     """
     if _metric(model) == "l2sq" or model.spec.score.name == "inner":
-        return query_vectors(model, heads, relations)
-    q = model.queries(heads, relations)
+        return query_vectors(model, q)
     if model.spec.score.name == "split":
         moduli, phases = model.score_weights.square() * torch.tensor([1.0, 0.25]).to(q)
         a, c, turned = q[:, :1], q[:, 1:2], q[:, 2:]

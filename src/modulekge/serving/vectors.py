@@ -17,7 +17,7 @@ from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import ConfigError
 from modulekge.models.model import Model, Some, take
 from modulekge.run.train import Run
-from modulekge.shapes import Ids
+from modulekge.shapes import Queries
 
 Vectors = Float[Tensor, "_rows _length"]
 _ROWS = 1 << 13  # of the table at a time, so that text and columns of it stay small
@@ -48,9 +48,9 @@ def entity_vectors(model: Model, rows: Some = slice(None)) -> Vectors:
     return torch.cat([vectors, take(model.entity_bias, rows)[:, None]], 1) if _joined(model) else vectors
 
 
-def query_vectors(model: Model, heads: Ids, relations: Ids) -> Vectors:
-    """The query of each (head, relation), flattened; a 1 meets the bias of an inner product."""
-    vectors = model.queries(heads, relations).flatten(1)
+def query_vectors(model: Model, queries: Queries) -> Vectors:
+    """Queries, flattened; a 1 more meets the bias of an inner product."""
+    vectors = queries.flatten(1)
     return torch.cat([vectors, vectors.new_ones(len(vectors), 1)], 1) if _joined(model) else vectors
 
 
@@ -72,7 +72,7 @@ def write_numpy(run: Run, path: Path) -> str:
     heads, relations, _ = dataset.questions("test").to(device).unbind(1)
     arrays = {
         "entities": entity_vectors(model),
-        "queries": query_vectors(model, heads, relations),
+        "queries": query_vectors(model, model.queries(heads, relations)),
         "heads": _elements(spec.entity_groups, (model.entity_scalar, model.entity_vector)),
         "relations": _elements(spec.relation_groups, (model.relation_scaling, model.relation_rotation)),
     }
