@@ -9,7 +9,7 @@ import typer
 
 from modulekge import show
 from modulekge.cli import completion
-from modulekge.cli.app import Json, RunArgument, app
+from modulekge.cli.app import Json, RunArgument, app, print_notes
 from modulekge.run.train import load
 from modulekge.serving.export import FORMATS
 from modulekge.serving.export import export as export_run
@@ -51,8 +51,7 @@ def export(
     }
     options = {name: value for name, value in given.items() if value is not None}
     loaded = load(run)
-    for note in loaded.dataset.notes:
-        show.console(stderr=True).print(note)
+    print_notes(loaded.dataset)
     written = export_run(loaded, target, to, **options)
     if as_json:
         print(json.dumps({**asdict(written), "path": str(written.path)}, ensure_ascii=False))

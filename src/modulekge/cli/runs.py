@@ -26,6 +26,7 @@ from modulekge.cli.app import (
     Settings,
     app,
     open_data,
+    print_notes,
 )
 from modulekge.config import parse_setting, write_config
 from modulekge.data.dataset import Split
@@ -76,8 +77,7 @@ def train(
     Ctrl-C ends training after the epoch under way; 'modulekge resume' goes on.
     """
     dataset = open_data(data, data_dir, columns, labels)
-    for note in dataset.notes:
-        show.console(stderr=True).print(note)
+    print_notes(dataset)
     planned = plan(dataset, model, map(parse_setting, settings or ()), recipe)
     config = planned.config
     pick_device(config.train.device)
@@ -183,7 +183,9 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """Answer (head, relation, ?) or (?, relation, tail) by name; known facts are marked."""
-    answers = predict_by_name(load(run), head=head, relation=relation, tail=tail, k=k)
+    loaded = load(run)
+    print_notes(loaded.dataset)
+    answers = predict_by_name(loaded, head=head, relation=relation, tail=tail, k=k)
     if as_json:
         rows = [{**asdict(answer), "known": answer.known} for answer in answers]
         print(json.dumps(rows, ensure_ascii=False))
