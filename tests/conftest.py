@@ -10,6 +10,8 @@ if not torch.cuda.is_available():
 
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
+from modulekge.run.folder import RunFolder
+from modulekge.run.train import NO_RECIPE, Run, begin, load, resolve
 
 
 @pytest.fixture(autouse=True)
@@ -65,3 +67,45 @@ def family() -> Dataset:
         ids[held[:1]],
         ids[held[1:]],
     )
+
+
+@pytest.fixture(scope="session")
+def odd() -> Dataset:
+    """A graph whose names hold what files and addresses are made of."""
+    names = (
+        "New York",
+        "tab\there",
+        "Zürich 北京",
+        "quo\"te's",
+        "back\\slash",
+        "100%",
+        "line\nend",
+        "http://x/é",
+    )
+    triples = torch.tensor([(i, i % 2, (3 * i + 1) % 8) for i in range(8)])
+    return Dataset(
+        "odd",
+        Vocabulary("entity", names, {"New York": "The\tBig Apple", "100%": "all of it"}),
+        Vocabulary("relation", ("lies in", "http://x/r")),
+        triples[:5],
+        triples[5:6],
+        triples[6:],
+    )
+
+
+@pytest.fixture
+def drawn_run(tmp_path):
+    """Make a run of a row with weights as they are drawn, and biases where it has them."""
+
+    def make(dataset: Dataset, name: str, **settings) -> Run:
+        model = {"k": 3, "scalar_scale": 0.5, **settings}
+        config = resolve(dataset, name, [{"model": model}], recipe=NO_RECIPE)
+        folder = RunFolder.create(
+            tmp_path / "drawn" / f"{name}-{len(list(tmp_path.rglob('run.json')))}", config, dataset
+        )
+        weights, _ = begin(config, dataset)
+        torch.nn.init.normal_(weights.entity_bias)
+        folder.save_weights(weights)
+        return load(folder.path)
+
+    return make

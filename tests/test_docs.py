@@ -15,7 +15,11 @@ ROOT = Path(__file__).parent.parent
 
 
 @pytest.mark.parametrize(
-    "name", ["README.md", "docs/adding-a-model.md", "docs/data.md", "docs/run-folder.md", "docs/answers.md"]
+    "name",
+    [
+        "README.md",
+        *(f"docs/{name}.md" for name in ("adding-a-model", "answers", "data", "exports", "run-folder")),
+    ],
 )
 def test_the_code_of_a_document_runs(name, tmp_path, monkeypatch):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text("utf-8"), re.DOTALL)

@@ -19,6 +19,8 @@ from modulekge.models.table import MODELS
 from modulekge.run.calibrate import calibrate
 from modulekge.run.train import Run, load, resume, train
 from modulekge.serving.asking import Answer, AnswerSet, Link, Question
+from modulekge.serving.export import Export, export
+from modulekge.serving.index import EntityIndex
 from modulekge.serving.predictor import Predictor, predict
 from modulekge.version import __version__
 
@@ -35,6 +37,8 @@ __all__ = [
     "AnswerSet",
     "Calibration",
     "Dataset",
+    "EntityIndex",
+    "Export",
     "Link",
     "Model",
     "ModelSpec",
@@ -45,6 +49,7 @@ __all__ = [
     "__version__",
     "calibrate",
     "evaluate",
+    "export",
     "load",
     "open_dataset",
     "predict",

@@ -8,6 +8,7 @@ from typing import Annotated, NoReturn, cast
 
 import typer
 
+from modulekge import show
 from modulekge.cli import completion
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
@@ -67,6 +68,12 @@ def open_data(data: str, data_dir: Path | None, columns: str | None, labels: Pat
 def split_columns(columns: str | None) -> list[str] | None:
     """Return the columns that were chosen, if any were."""
     return columns.split(",") if columns else None
+
+
+def print_notes(dataset: Dataset) -> None:
+    """Say what was left out of a graph."""
+    for note in dataset.notes:
+        show.console(stderr=True).print(note)
 
 
 def main() -> NoReturn:

@@ -8,7 +8,7 @@ import typer
 from rich.console import RenderableType
 
 from modulekge import show
-from modulekge.cli.app import Columns, Json, RunArgument, app, split_columns
+from modulekge.cli.app import Columns, Json, RunArgument, app, print_notes, split_columns
 from modulekge.errors import QuestionError
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.odds import Asked
@@ -48,7 +48,7 @@ def predict(
     """
     question = Question(head, relation, tail)
     _check_out(out)
-    asked = Predictor(load(run))
+    asked = _asked(run)
     _say_uncalibrated(asked)
     if coverage is None:
         answers = asked.predict_many([question], k, "exclude" if new else "mark")[0]
@@ -79,7 +79,7 @@ def links(
     What no fact of a relation shows is left out: a second answer where each question has one, and loops.
     """
     _check_out(out)
-    asked = Predictor(_on_device(load(run)))
+    asked = _asked(run)
     total = len(relation or asked.run.dataset.relations) * len(asked.run.dataset.entities)
     with show.progress_display("asking", total, _heads) as watch:
         found = asked.links(relation, k, watch)
@@ -101,7 +101,7 @@ def score(
     """Say of each triple of a file how probable it is, how it ranks, and whether the graph holds it."""
     _check_out(out)
     triples = NamedTriples.read(file, split_columns(columns))
-    asked = Predictor(_on_device(load(run)))
+    asked = _asked(run)
     _say_uncalibrated(asked)
     found = asked.score(triples, "skip" if skip_unknown else "refuse")
     if skipped := len(triples.rows) - len(found):
@@ -160,8 +160,15 @@ def _check_out(out: Path | None) -> None:
         check_target(out, WRITERS)
 
 
+def _asked(path: Path) -> Predictor:
+    """Load a run to be asked, and say what there is to know of its graph."""
+    run = _on_device(load(path))
+    print_notes(run.dataset)
+    return Predictor(run)
+
+
 def _say_uncalibrated(asked: Predictor) -> None:
-    if asked.calibration is None:
+    if asked.calibration is None and len(asked.run.dataset.valid):
         path = asked.run.folder.path
         typer.echo(f"no probabilities: 'modulekge calibrate {path}' makes them", err=True)
 

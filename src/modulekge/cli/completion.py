@@ -7,6 +7,7 @@ from modulekge.data.registry import WORLD, benchmarks
 from modulekge.models.table import MODELS
 from modulekge.run.listing import find_runs
 from modulekge.run.trackers import TRACKERS
+from modulekge.serving.export import FORMATS
 from modulekge.studies.study import STUDIES
 
 
@@ -38,6 +39,11 @@ def splits() -> list[str]:
 def trackers() -> list[str]:
     """The trackers by name."""
     return list(TRACKERS)
+
+
+def formats() -> list[str]:
+    """The formats a run is exported to."""
+    return list(FORMATS)
 
 
 def _paths(incomplete: str) -> list[str]:

@@ -26,6 +26,7 @@ from modulekge.cli.app import (
     Settings,
     app,
     open_data,
+    print_notes,
 )
 from modulekge.cli.ask import make_calibration
 from modulekge.config import parse_setting, write_config
@@ -76,8 +77,7 @@ def train(
     Ctrl-C ends training after the epoch under way; 'modulekge resume' goes on.
     """
     dataset = open_data(data, data_dir, columns, labels)
-    for note in dataset.notes:
-        show.console(stderr=True).print(note)
+    print_notes(dataset)
     planned = plan(dataset, model, map(parse_setting, settings or ()), recipe)
     config = planned.config
     pick_device(config.train.device)

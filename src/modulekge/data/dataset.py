@@ -31,9 +31,10 @@ class Dataset:
     valid: Triples
     test: Triples
     notes: tuple[str, ...] = field(default=(), kw_only=True)  # what was left out when it was read, for people
+    facts: bool = field(default=True, kw_only=True)  # False: a shared run, whose triples were left out
 
     def __post_init__(self) -> None:
-        if len(self.train) == 0:
+        if self.facts and len(self.train) == 0:
             raise DataError(f"{self.name}: the train split has no triples; there is nothing to learn from")
         for split in SPLITS:
             if self[split].dim() != 2 or self[split].shape[1] != 3:

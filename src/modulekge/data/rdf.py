@@ -31,7 +31,7 @@ class _Reader:
     """One pass over a file, and what it meets besides triples between nodes."""
 
     def __init__(self, path: Path, syntax: Syntax) -> None:
-        self.path, self.syntax, self.rdf = path, syntax, _parser()
+        self.path, self.syntax, self.rdf = path, syntax, rdf_module()
         self.read = self.literals = self.labelled = self.about = 0
         self.labels: dict[str, tuple[bool, str]] = {}  # whether English or without a language; the text
         self.anonymous: dict[str, str] = {}
@@ -87,7 +87,8 @@ class _Reader:
         return tuple(found)
 
 
-def _parser() -> Any:
+def rdf_module() -> Any:
+    """Return pyoxigraph, which reads and writes RDF."""
     try:
         return importlib.import_module("pyoxigraph")
     except ImportError:

@@ -67,10 +67,16 @@ def _metrics(records: list[EpochRecord], report: Report | None) -> dict[str, Num
 
 
 def _cautions(folders: Sequence[RunFolder], reports: Sequence[Report | None]) -> Iterator[str]:
-    if len({read_json(folder.path / "run.json").get("fingerprint") for folder in folders}) > 1:
+    if len({_graph(folder) for folder in folders}) > 1:
         yield "the runs were trained on different graphs, so their figures do not compare"
     if len({report.protocol for report in reports if report}) > 1:
         yield "the reports were made by different protocols, so their test figures do not compare"
+
+
+def _graph(folder: RunFolder) -> str | None:
+    """The fingerprint of the graph a run was trained on, be its facts in the folder or not."""
+    fields = read_json(folder.path / "run.json")
+    return fields.get("graph") or fields.get("fingerprint")
 
 
 def _figure(value: Number | None) -> str:

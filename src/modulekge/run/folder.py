@@ -32,6 +32,7 @@ from modulekge.training.fit import EpochRecord
 from modulekge.training.optimize import load_state, state_tensors
 from modulekge.version import __version__
 
+SHARED_WEIGHTS = "model.safetensors"
 _STATE = "optimizer:"  # before the names of the optimiser's tensors in a checkpoint
 
 
@@ -48,8 +49,9 @@ class RunFolder:
 
     @property
     def weights(self) -> Path:
-        """The model at its best valid MRR."""
-        return self.path / "weights.safetensors"
+        """The model at its best valid MRR; in a folder made to be shared, of the name that others expect."""
+        shared = self.path / SHARED_WEIGHTS
+        return shared if shared.exists() else self.path / "weights.safetensors"
 
     @property
     def checkpoint(self) -> Path:
@@ -128,7 +130,10 @@ class RunFolder:
                 Vocabulary("entity", tuple(fields["entities"]), dict(fields["entity_labels"])),
                 Vocabulary("relation", tuple(fields["relations"]), dict(fields["relation_labels"])),
             )
-            dataset = Dataset(fields["name"], *vocabularies, *(tensors[split].long() for split in SPLITS))
+            splits = [tensors[split].long() for split in SPLITS]
+            facts = len(splits[0]) > 0
+            notes = () if facts else (f"{self.path}: shared without its facts, so all answers look new",)
+            dataset = Dataset(fields["name"], *vocabularies, *splits, notes=notes, facts=facts)
             made_for = dataset.fingerprint
         except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
             finding = f"vocabulary.json and triples.safetensors do not make a graph ({error!r})"
@@ -154,14 +159,14 @@ class RunFolder:
     def save_weights(self, model: nn.Module) -> None:
         """Keep the model as the best so far; reports on the one before and its calibration are not true."""
         self._drop_reports()
-        write_file(self.weights, save(_on_cpu(model.state_dict())))
+        write_file(self.weights, save(on_cpu(model.state_dict())))
 
     def save_checkpoint(self, model: nn.Module, optimizer: Optimizer, epoch: int) -> None:
         """Keep all that the next epoch depends on, and the model itself where no best one is kept."""
         if not self.weights.exists():
             self._drop_reports()
         state = {_STATE + key: value for key, value in state_tensors(model, optimizer).items()}
-        content = save(_on_cpu({**model.state_dict(), **state}), {"epoch": str(epoch)})
+        content = save(on_cpu({**model.state_dict(), **state}), {"epoch": str(epoch)})
         write_file(self.checkpoint, content)
 
     def restore(self, model: nn.Module, optimizer: Optimizer) -> int:
@@ -333,5 +338,6 @@ def _load_weights(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> N
     model.load_state_dict(tensors)
 
 
-def _on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors as a file can hold them."""
     return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
