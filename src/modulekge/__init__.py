@@ -16,7 +16,9 @@ from modulekge.models.model import Model
 from modulekge.models.spec import ModelSpec, row
 from modulekge.models.table import MODELS
 from modulekge.run.train import Run, load, resume, train
+from modulekge.serving.explain import Explanation, explain
 from modulekge.serving.predictor import Answer, Predictor, predict
+from modulekge.serving.relations import RelationAlgebra, relation_algebra
 from modulekge.version import __version__
 
 
@@ -30,16 +32,20 @@ __all__ = [
     "MODELS",
     "Answer",
     "Dataset",
+    "Explanation",
     "Model",
     "ModelSpec",
     "Predictor",
+    "RelationAlgebra",
     "Report",
     "Run",
     "__version__",
     "evaluate",
+    "explain",
     "load",
     "open_dataset",
     "predict",
+    "relation_algebra",
     "resume",
     "row",
     "train",

@@ -7,16 +7,19 @@ from modulekge.show.progress import RankingDisplay, TrainingDisplay, ranking_dis
 from modulekge.show.reports import answers_view, report_view, study_table
 from modulekge.show.runs import comparison_view, runs_table
 from modulekge.show.tuning import TuningDisplay, choices_view, trials_table
+from modulekge.show.why import algebra_view, explanation_view
 
 __all__ = [
     "RankingDisplay",
     "TrainingDisplay",
     "TuningDisplay",
+    "algebra_view",
     "answers_view",
     "choices_view",
     "comparison_view",
     "console",
     "datasets_table",
+    "explanation_view",
     "findings_view",
     "models_table",
     "needs_view",
