@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations
 from math import sqrt
 from pathlib import Path
@@ -28,6 +29,8 @@ _MOST_SIMILARITY = 0.95  # which always counts
 _TOLD_APART = 0.9  # share of facts that a model of an antisymmetric relation puts above their reverse
 _NEVER = 0.02  # share of facts that may stand both ways in an antisymmetric relation
 _LEAST_PAIRS = 5  # on which a law is held against the facts
+_MOST_PAIRS = 500  # pairs of relations held against the facts as compositions, or as not commuting
+_ENTITIES_AT_ONCE = 1 << 16
 _AT_ONCE = 32  # relations whose moved heads are held at a time
 
 
@@ -145,7 +148,7 @@ class _Comparison:
             direct = self._profiles(heads, [(q,) for q in asked])
             alike[i] = direct @ direct[i]
             if i < n:
-                after = [j for j, q in enumerate(self.chosen) if self._linked(r, q)]
+                after = (self._links[i] >= _LEAST_PAIRS).nonzero()[:, 0].tolist()
                 through = self._profiles(heads, [(r, self.chosen[j]) for j in after])
                 composed[i, after] = through @ direct[:n].T
         return (alike + alike.T) / 2, composed
@@ -155,11 +158,18 @@ class _Comparison:
         count = max(8, min(_HEADS, _ALL_HEADS // len(self.chosen)))
         return sample(self.walks.pairs(relation)[:, 0], count)
 
-    def _linked(self, first: int, second: int) -> bool:
-        """Whether what the first relation leads to is often enough where the second one starts."""
-        tails = self.walks.pairs(first)[:, 1].unique()
-        counts = self.walks.known.counts(tails, torch.full_like(tails, second))
-        return int((counts > 0).sum()) >= _LEAST_PAIRS
+    @cached_property
+    def _links(self) -> Int[Tensor, "r r"]:
+        """How many entities the first relation leads to and the second one starts at."""
+        dataset, n = self.run.dataset, len(self.run.dataset.relations)
+        questions, chosen = dataset.questions("train"), torch.tensor(self.chosen)
+        links = torch.zeros(len(chosen), len(chosen))
+        for start in range(0, len(dataset.entities), _ENTITIES_AT_ONCE):
+            starts = torch.zeros(dataset.n_questions, _ENTITIES_AT_ONCE)
+            some = questions[questions[:, 0] // _ENTITIES_AT_ONCE == start // _ENTITIES_AT_ONCE]
+            starts[some[:, 1], some[:, 0] - start] = 1
+            links += starts[chosen + n] @ starts[chosen].T
+        return links.long()
 
     def _profiles(self, heads: Ids, moves: list[tuple[int, ...]]) -> Float[Tensor, "moves numbers"]:
         """Return what moves by one relation or two make of heads, as tables of scores of length 1."""
@@ -223,8 +233,12 @@ class _Comparison:
 
     def _compositions(self, composed: Float[Tensor, "r r r"], threshold: float) -> Iterator[Finding]:
         """Yield relations that two others, one after the other, amount to: for each two the best."""
-        for i, j in (composed.nan_to_num(-1).amax(2) >= threshold).nonzero().tolist():
-            best = int(composed[i, j].argmax())
+        highest, best_of = composed.nan_to_num(-1).max(2)
+        strongest = highest.flatten().argsort(descending=True, stable=True)[:_MOST_PAIRS]
+        for i, j in sorted(divmod(place, len(highest)) for place in strongest.tolist()):
+            best = int(best_of[i, j])
+            if highest[i, j] < threshold:
+                continue
             first, second, whole = (self.chosen[place] for place in (i, j, best))
             evidence = self.walks.evidence((first, second), whole)
             if evidence.pairs < _LEAST_PAIRS:
@@ -247,9 +261,12 @@ class _Comparison:
 
     def _not_commuting(self) -> Iterator[Finding]:
         """Yield pairs of relations that lead elsewhere in the other order, and that the model tells apart."""
-        for r, q in combinations(self.chosen, 2):
-            if not (self._linked(r, q) and self._linked(q, r)):
+        both = torch.minimum(self._links, self._links.T).triu(1)
+        strongest = both.flatten().argsort(descending=True, stable=True)[:_MOST_PAIRS]
+        for i, j in sorted(divmod(place, len(both)) for place in strongest.tolist()):
+            if both[i, j] < _LEAST_PAIRS:
                 continue
+            r, q = self.chosen[i], self.chosen[j]
             there, back = self.walks.joined((r, q)), self.walks.joined((q, r))
             there = there[torch.isin(there[:, 0], back[:, 0])]
             back = back[torch.isin(back[:, 0], there[:, 0])]
@@ -294,5 +311,7 @@ def _one_each(
     """Return one pair of either kind for each head that has both."""
     ends = dict(back.tolist())
     chosen = {head: tail for head, tail in there.tolist() if head in ends}
-    pairs = [torch.tensor([(h, side[h]) for h in chosen]).view(-1, 2) for side in (chosen, ends)]
+    pairs = [
+        torch.tensor([(h, side[h]) for h in chosen], dtype=torch.long).view(-1, 2) for side in (chosen, ends)
+    ]
     return pairs[0], pairs[1]
