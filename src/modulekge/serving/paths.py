@@ -111,8 +111,10 @@ class Walks:
         """Return the walks of one to three facts from head to tail, by pattern, the shortest first.
 
         At most 200 facts of an entity are followed. No walk uses the fact (head, relation, tail) itself,
-        or passes head or tail on its way.
+        or passes head or tail on its way; from an entity to itself none leads.
         """
+        if head == tail:
+            return {}
         first = self._steps(head, relation, head, tail)
         last = self._steps(tail, relation, head, tail)
         homes: dict[int, list[int]] = {}  # relations that lead on to the tail, by where they start

@@ -30,6 +30,7 @@ _TOLD_APART = 0.9  # share of facts that a model of an antisymmetric relation pu
 _NEVER = 0.02  # share of facts that may stand both ways in an antisymmetric relation
 _LEAST_PAIRS = 5  # on which a law is held against the facts
 _MOST_PAIRS = 500  # pairs of relations held against the facts as compositions, or as not commuting
+_THIRDS = 3  # relations that two in turn may amount to, the most alike first
 _ENTITIES_AT_ONCE = 1 << 16
 _AT_ONCE = 32  # relations whose moved heads are held at a time
 
@@ -232,24 +233,20 @@ class _Comparison:
         return self.run.model.scores_each(queries, pairs[:, 1:])[:, 0]
 
     def _compositions(self, composed: Float[Tensor, "r r r"], threshold: float) -> Iterator[Finding]:
-        """Yield relations that two others, one after the other, amount to: for each two the best."""
-        highest, best_of = composed.nan_to_num(-1).max(2)
-        strongest = highest.flatten().argsort(descending=True, stable=True)[:_MOST_PAIRS]
-        for i, j in sorted(divmod(place, len(highest)) for place in strongest.tolist()):
-            best = int(best_of[i, j])
-            if highest[i, j] < threshold:
-                continue
-            first, second, whole = (self.chosen[place] for place in (i, j, best))
-            evidence = self.walks.evidence((first, second), whole)
-            if evidence.pairs < _LEAST_PAIRS:
-                continue
-            yield self._finding(
-                "composition",
-                (first, second, whole),
-                composed[i, j, best],
-                evidence,
-                evidence.convincing,
-            )
+        """Yield what two relations, one after the other, amount to: of three the first that facts bear."""
+        values, thirds = composed.nan_to_num(-1).topk(min(_THIRDS, len(composed)))
+        strongest = values[:, :, 0].flatten().argsort(descending=True, stable=True)[:_MOST_PAIRS]
+        for i, j in sorted(divmod(place, len(values)) for place in strongest.tolist()):
+            found = []
+            for value, third in zip(values[i, j].tolist(), thirds[i, j].tolist(), strict=True):
+                relations = self.chosen[i], self.chosen[j], self.chosen[third]
+                if value >= threshold:
+                    evidence = self.walks.evidence(relations[:2], relations[2])
+                    found.append(
+                        self._finding("composition", relations, value, evidence, evidence.convincing)
+                    )
+            if found and found[0].evidence.pairs >= _LEAST_PAIRS:
+                yield next((finding for finding in found if finding.supported), found[0])
 
     def _commutative(self) -> bool:
         """Whether any two relations commute on any entities; seen on two of each."""

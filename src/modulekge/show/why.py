@@ -26,7 +26,7 @@ def explanation_view(why: Explanation) -> RenderableType:
     return Group(
         Text.assemble((_words(why.triple), "bold"), "  ", known), standing, "",
         *_supports(why), "", *_routes(why.routes), "",
-        _neighbours(h, why.near_head), "", _neighbours(t, why.near_tail),
+        _neighbours(h, why.near_head), _neighbours(t, why.near_tail),
     )  # fmt: skip
 
 
