@@ -19,9 +19,11 @@ from modulekge.models.table import MODELS
 from modulekge.run.calibrate import calibrate
 from modulekge.run.train import Run, load, resume, train
 from modulekge.serving.asking import Answer, AnswerSet, Link, Question
+from modulekge.serving.explain import Explanation, explain
 from modulekge.serving.export import Export, export
 from modulekge.serving.index import EntityIndex
 from modulekge.serving.predictor import Predictor, predict
+from modulekge.serving.relations import RelationAlgebra, relation_algebra
 from modulekge.version import __version__
 
 
@@ -38,21 +40,25 @@ __all__ = [
     "Calibration",
     "Dataset",
     "EntityIndex",
+    "Explanation",
     "Export",
     "Link",
     "Model",
     "ModelSpec",
     "Predictor",
     "Question",
+    "RelationAlgebra",
     "Report",
     "Run",
     "__version__",
     "calibrate",
     "evaluate",
+    "explain",
     "export",
     "load",
     "open_dataset",
     "predict",
+    "relation_algebra",
     "resume",
     "row",
     "train",

@@ -13,6 +13,8 @@ from modulekge.algebra.algebra import ALGEBRAS, BIQUATERNIONS, Q8, Algebra, C, H
 from modulekge.algebra.norms import N
 from modulekge.shapes import Elements, Numbers
 
+_LEAST_WEIGHT = 0.01  # of a tail's modulus, where a modulus is made of a mixture
+
 Kind = Literal["one", "free", "unit", "mixed"]
 
 
@@ -190,6 +192,7 @@ class Law:
     adjoint: Callable[[Algebra, Elements], Elements] | None
     measured: Callable[[Elements], Elements] = _whole  # the part of an element whose norm a penalty takes
     added: Callable[[Elements], Elements] | None = None  # the part that is added to what is then multiplied
+    moved: Callable[[Elements], Elements] = _whole  # of what was moved, what can be moved again
 
 
 def _conj(a: Algebra, g: Elements) -> Elements:
@@ -215,6 +218,16 @@ def _mix_back(a: Algebra, g: Elements) -> Elements:
     return torch.cat([m, 1 - m - b], dim=-2)
 
 
+def _unmixed(x: Elements) -> Elements:
+    r"""$x (m + b) / (1 - b)$, the tail's modulus that fits best; of an element not yet moved, itself.
+
+    Where $1 - b$ is 0 every modulus fits; the quotient is kept finite.
+    """
+    if x.shape[-2] == 1:
+        return x
+    return x[..., :1, :] / x[..., 1:, :].clamp(min=_LEAST_WEIGHT)
+
+
 def _stretch(a: Algebra, g: Elements, x: Elements) -> Elements:
     r"""$(x \rho,\; \frac12 (1 + 1/\rho))$: the mean of the distances that $\rho$ makes there and back."""
     return torch.cat([x * g, (1 + 1 / g) / 2], dim=-2)
@@ -237,8 +250,8 @@ both = Law("both", _turn, _conj)
 shift = Law("shift", lambda a, g, x: x + g, lambda a, g: -g)
 affine = Law("affine", _affine, None, lambda g: g.chunk(2, dim=-2)[1], lambda g: g.chunk(2, dim=-2)[0])
 moving = Law("moving", _affine, _undone, lambda g: g.chunk(2, dim=-2)[1])
-mixed = Law("mixed", _mix, _mix_back, lambda g: g[..., :1, :])
-stretched = Law("stretched", _stretch, lambda a, g: 1 / g)
+mixed = Law("mixed", _mix, _mix_back, lambda g: g[..., :1, :], moved=_unmixed)
+stretched = Law("stretched", _stretch, lambda a, g: 1 / g, moved=lambda x: x[..., :1, :])
 
 
 @dataclass(frozen=True)

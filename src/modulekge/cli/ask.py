@@ -9,18 +9,15 @@ from rich.console import RenderableType
 
 from modulekge import show
 from modulekge.cli.app import Columns, Json, RunArgument, app, print_notes, split_columns
+from modulekge.cli.runs import make_calibration, on_device
 from modulekge.errors import QuestionError
-from modulekge.evaluation.calibration import Calibration
-from modulekge.evaluation.odds import Asked
 from modulekge.run.calibrate import PICTURES, write_reliability
-from modulekge.run.calibrate import calibrate as calibrate_run
 from modulekge.run.rows import WRITERS, Rows, check_target
-from modulekge.run.train import Run, load
+from modulekge.run.train import load
 from modulekge.serving.asking import Answer, Link, Question
 from modulekge.serving.links import Chunk
 from modulekge.serving.predictor import Predictor
 from modulekge.serving.triples import NamedTriples
-from modulekge.training.optimize import pick_device
 
 Out = Annotated[Path | None, typer.Option(help=f"Write a new file instead of a table: {', '.join(WRITERS)}.")]
 
@@ -135,24 +132,8 @@ def calibrate(
         show.console().print(show.calibration_view(found, loaded.dataset.relations))
 
 
-def make_calibration(run: Run) -> Calibration:
-    """Calibrate a run with a display."""
-    questions = 2 * (len(run.dataset.valid) + len(run.dataset.test))
-    with show.progress_display("calibrating", questions, _answers) as watch:
-        return calibrate_run(_on_device(run), watch)
-
-
 def _heads(chunk: Chunk) -> int:
     return chunk.heads
-
-
-def _answers(asked: Asked) -> int:
-    return len(asked.rows)
-
-
-def _on_device(run: Run) -> Run:
-    run.model.to(pick_device("auto"))
-    return run
 
 
 def _check_out(out: Path | None) -> None:
@@ -162,7 +143,7 @@ def _check_out(out: Path | None) -> None:
 
 def _asked(path: Path) -> Predictor:
     """Load a run to be asked, and say what there is to know of its graph."""
-    run = _on_device(load(path))
+    run = on_device(load(path))
     print_notes(run.dataset)
     return Predictor(run)
 

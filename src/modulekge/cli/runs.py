@@ -28,14 +28,16 @@ from modulekge.cli.app import (
     open_data,
     print_notes,
 )
-from modulekge.cli.ask import make_calibration
 from modulekge.config import parse_setting, write_config
 from modulekge.data.dataset import Split
+from modulekge.evaluation.calibration import Calibration
+from modulekge.evaluation.odds import Asked
 from modulekge.evaluation.report import Report
 from modulekge.evaluation.report import evaluate as evaluate_model
+from modulekge.run.calibrate import calibrate as calibrate_run
 from modulekge.run.folder import RunFolder
 from modulekge.run.trackers import TRACKERS, Tracker, Tracking, make_trackers
-from modulekge.run.train import continue_run, default_folder, load, plan
+from modulekge.run.train import Run, continue_run, default_folder, load, plan
 from modulekge.training.fit import EpochRecord
 from modulekge.training.optimize import pick_device
 
@@ -171,14 +173,30 @@ def evaluate(
 
 
 def _evaluate(path: Path, split: str, every: bool, as_json: bool) -> Report:
-    run = load(path)
+    run = on_device(load(path))
     questions = 2 * len(run.dataset[split])  # which refuses what is no split
     with show.ranking_display(questions) as watch:
-        model = run.model.to(pick_device("auto"))
-        report = evaluate_model(model, run.dataset, cast(Split, split), watch)
+        report = evaluate_model(run.model, run.dataset, cast(Split, split), watch)
     run.folder.save_report(report)
     if as_json:
         print(report.to_json())
     else:
         show.console().print(show.report_view(report, every))
     return report
+
+
+def make_calibration(run: Run) -> Calibration:
+    """Calibrate a run with a display."""
+    questions = 2 * (len(run.dataset.valid) + len(run.dataset.test))
+    with show.progress_display("calibrating", questions, _answered) as watch:
+        return calibrate_run(on_device(run), watch)
+
+
+def _answered(asked: Asked) -> int:
+    return len(asked.rows)
+
+
+def on_device(run: Run) -> Run:
+    """Move the model of a run to what this machine has."""
+    run.model.to(pick_device("auto"))
+    return run

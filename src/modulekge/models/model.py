@@ -3,6 +3,7 @@
 import torch
 from jaxtyping import Float, Int
 from torch import Generator, Tensor, nn
+from torch.nn import functional as F
 
 from modulekge.algebra.groups import Group
 from modulekge.algebra.norms import N
@@ -88,6 +89,19 @@ class Model(nn.Module):
             take(self.relation_rotation, rows),
             relations >= len(self.relation_scaling) if self.tied else None,
         )
+
+    def likeness(self, rows: Some, entities: Entities) -> Scores:
+        """How alike entities are: the cosine where the score is a product, else the score itself, unmoved."""
+        queries = self.spec.unmoved(take(self.entity_scalar, rows), take(self.entity_vector, rows))
+        if self.spec.score.name == "inner":
+            return F.normalize(queries.flatten(1)) @ F.normalize(entities.flatten(1)).T
+        return self.spec.score.all_pairs(queries, entities, self.score_weights)
+
+    def queries_through(self, heads: Some, first: Ids, second: Ids) -> Queries:
+        """Return each head moved by its first relation and then by its second; not by reciprocal ones."""
+        moves = [(self.relation_scaling[rows], self.relation_rotation[rows]) for rows in (first, second)]
+        scalar, vector = take(self.entity_scalar, heads), take(self.entity_vector, heads)
+        return self.spec.query_through(scalar, vector, moves)
 
     def _relation_rows(self, relations: Ids) -> Ids:
         return relations % len(self.relation_scaling) if self.tied else relations

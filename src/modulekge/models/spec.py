@@ -1,6 +1,6 @@
 """A model is a row: what its scalars, vectors, scaling, rotation and score are."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
@@ -153,9 +153,36 @@ class ModelSpec:
         back: Bool[Tensor, " b"] | None = None,
     ) -> Elements:
         r"""$T_{s_r}(s_h) \odot T_{v_r}(v_h)$; in the rows that go ``back``, with the adjoints of $T$."""
-        return self._join(
-            self.scaling.move(scaling, self.scalar.point(scalar), self.scalar.algebra, back),
-            self.rotation.move(rotation, self.vector.point(vector), self.vector.algebra, back),
+        start = self.scalar.point(scalar), self.vector.point(vector)
+        return self._join(*self._moved(*start, scaling, rotation, back))
+
+    def unmoved(self, scalar: Numbers, vector: Numbers) -> Elements:
+        """Return elements as queries that no relation has moved; where a scaling adds a weight, it is 1."""
+        s, v = self.scalar.point(scalar), self.vector.point(vector)
+        if self.scaling.law in (mixed, stretched):
+            s = torch.cat([s, torch.ones_like(s)], dim=-2)
+        return self._join(s, v)
+
+    def query_through(
+        self, scalar: Numbers, vector: Numbers, moves: Sequence[tuple[Numbers, Numbers]]
+    ) -> Elements:
+        r"""$T_{s_q}(T_{s_r}(s_h)) \odot T_{v_q}(T_{v_r}(v_h))$: moved by one relation after another."""
+        s, v = self.scalar.point(scalar), self.vector.point(vector)
+        for scaling, rotation in moves:
+            s, v = self._moved(self.scaling.law.moved(s), v, scaling, rotation)
+        return self._join(s, v)
+
+    def _moved(
+        self,
+        s: Elements,
+        v: Elements,
+        scaling: Numbers,
+        rotation: Numbers,
+        back: Bool[Tensor, " b"] | None = None,
+    ) -> tuple[Elements, Elements]:
+        return (
+            self.scaling.move(scaling, s, self.scalar.algebra, back),
+            self.rotation.move(rotation, v, self.vector.algebra, back),
         )
 
     def relation_parts(self, s: Elements, v: Elements, t: Elements) -> Elements:

@@ -14,11 +14,13 @@ from modulekge.show.progress import RankingDisplay, TrainingDisplay, ranking_dis
 from modulekge.show.reports import report_view, study_table
 from modulekge.show.runs import comparison_view, runs_table
 from modulekge.show.tuning import TuningDisplay, choices_view, trials_table
+from modulekge.show.why import algebra_view, explanation_view
 
 __all__ = [
     "RankingDisplay",
     "TrainingDisplay",
     "TuningDisplay",
+    "algebra_view",
     "answer_set_view",
     "answers_view",
     "calibration_view",
@@ -26,6 +28,7 @@ __all__ = [
     "comparison_view",
     "console",
     "datasets_table",
+    "explanation_view",
     "findings_view",
     "links_table",
     "models_table",

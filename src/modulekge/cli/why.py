@@ -1,0 +1,43 @@
+"""Commands that say why: what speaks for a triple, and what relations are to each other."""
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from modulekge import show
+from modulekge.cli.app import Json, RunArgument, app
+from modulekge.serving.explain import explain as explain_by_name
+from modulekge.serving.relations import relation_algebra
+
+
+@app.command(epilog="Example: modulekge explain runs/demo France borders Spain -k 3")
+def explain(
+    run: RunArgument,
+    head: Annotated[str, typer.Argument(metavar="HEAD", help="An entity, by name or label.")],
+    relation: Annotated[str, typer.Argument(metavar="RELATION", help="A relation, by name or label.")],
+    tail: Annotated[str, typer.Argument(metavar="TAIL", help="An entity, by name or label.")],
+    k: Annotated[int, typer.Option("-k", help="How many of each kind at most.")] = 5,
+    as_json: Json = False,
+) -> None:
+    """Say why a triple scores as it does: training facts, paths and like entities that speak for it."""
+    explanation = explain_by_name(run, head, relation, tail, k)
+    if as_json:
+        print(json.dumps(asdict(explanation), ensure_ascii=False))
+    else:
+        show.console().print(show.explanation_view(explanation))
+
+
+@app.command(epilog="Example: modulekge relations runs/demo --all")
+def relations(
+    run: RunArgument,
+    every: Annotated[bool, typer.Option("--all", help="Show all that the model alone believes.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Say what relations are to each other: symmetric, inverse, equal, composed, not commuting."""
+    algebra = relation_algebra(run)
+    if as_json:
+        print(json.dumps(asdict(algebra), ensure_ascii=False))
+    else:
+        show.console().print(show.algebra_view(algebra, every))
