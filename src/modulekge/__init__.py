@@ -15,6 +15,7 @@ from modulekge.evaluation.report import Report
 from modulekge.models.model import Model
 from modulekge.models.spec import ModelSpec, row
 from modulekge.models.table import MODELS
+from modulekge.run.add import add
 from modulekge.run.train import Run, load, resume, train
 from modulekge.serving.predictor import Answer, Predictor, predict
 from modulekge.version import __version__
@@ -36,6 +37,7 @@ __all__ = [
     "Report",
     "Run",
     "__version__",
+    "add",
     "evaluate",
     "load",
     "open_dataset",

@@ -65,19 +65,28 @@ class RunFolder:
         return self.path / ("report.json" if split == "test" else f"report-{split}.json")
 
     @classmethod
-    def create(cls, path: Path, config: Config, dataset: Dataset) -> "RunFolder":
-        """Begin a run in a new or empty folder."""
+    def create(
+        cls,
+        path: Path,
+        config: Config,
+        dataset: Dataset,
+        origin: Mapping[str, Any] | None = None,
+        start: tuple[Model, Optimizer] | None = None,
+    ) -> "RunFolder":
+        """Begin a run in a new or empty folder; one that comes of another says so and starts trained."""
+        circumstances = {**_circumstances(dataset), **(origin or {})}
         files = {
             "vocabulary.json": _vocabulary_json(dataset).encode(),
             "triples.safetensors": save({s: dataset[s].to(torch.int32).contiguous() for s in SPLITS}),
-            "run.json": json.dumps(_circumstances(dataset), indent=1, ensure_ascii=False).encode(),
+            "run.json": json.dumps(circumstances, indent=1, ensure_ascii=False).encode(),
             "config.toml": write_config(config).encode(),
         }
+        if start:
+            files["last.safetensors"] = _checkpoint(*start, epoch=0)
+            if len(dataset.valid):  # else training would never find better ones
+                files["weights.safetensors"] = save(_on_cpu(start[0].state_dict()))
         try:
-            if (path / "config.toml").exists():
-                raise RunError(f"{path}: exists already; 'modulekge resume {path}', or choose another --out")
-            if path.exists() and (not path.is_dir() or any(path.iterdir())):
-                raise RunError(f"{path}: exists already and is no run; choose another --out")
+            cls.check_free(path)
             path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(
                 dir=path.parent, prefix=".run-", ignore_cleanup_errors=True
@@ -89,6 +98,14 @@ class RunFolder:
         except OSError as error:
             raise RunError(f"{path}: cannot be made ({error.strerror}); choose another --out") from None
         return cls(path)
+
+    @staticmethod
+    def check_free(path: Path) -> None:
+        """Refuse a place where there is something already, be it a run or not."""
+        if (path / "config.toml").exists():
+            raise RunError(f"{path}: exists already; 'modulekge resume {path}', or choose another --out")
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise RunError(f"{path}: exists already and is no run; choose another --out")
 
     @classmethod
     def existing(cls, path: Path) -> "RunFolder":
@@ -154,9 +171,7 @@ class RunFolder:
         """Keep all that the next epoch depends on, and the model itself where no best one is kept."""
         if not self.weights.exists():
             self._drop_reports()
-        state = {_STATE + key: value for key, value in state_tensors(model, optimizer).items()}
-        content = save(_on_cpu({**model.state_dict(), **state}), {"epoch": str(epoch)})
-        write_file(self.checkpoint, content)
+        write_file(self.checkpoint, _checkpoint(model, optimizer, epoch))
 
     def restore(self, model: nn.Module, optimizer: Optimizer) -> int:
         """Set model and optimiser to the last checkpoint; return its epoch, 0 without one."""
@@ -243,6 +258,11 @@ def write_file(path: Path, content: bytes | str) -> None:
             scratch.unlink(missing_ok=True)
         finding = f"{path}: cannot be written ({error.strerror})"
         raise RunError(f"{finding}; free space or choose another folder; what was there is kept") from None
+
+
+def _checkpoint(model: nn.Module, optimizer: Optimizer, epoch: int) -> bytes:
+    state = {_STATE + key: value for key, value in state_tensors(model, optimizer).items()}
+    return save(_on_cpu({**model.state_dict(), **state}), {"epoch": str(epoch)})
 
 
 def _vocabulary_json(dataset: Dataset) -> str:

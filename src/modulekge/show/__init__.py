@@ -5,13 +5,14 @@ from modulekge.show.data import datasets_table, findings_view, needs_view, surve
 from modulekge.show.models import models_table
 from modulekge.show.progress import RankingDisplay, TrainingDisplay, ranking_display
 from modulekge.show.reports import answers_view, report_view, study_table
-from modulekge.show.runs import comparison_view, runs_table
+from modulekge.show.runs import addition_view, comparison_view, runs_table
 from modulekge.show.tuning import TuningDisplay, choices_view, trials_table
 
 __all__ = [
     "RankingDisplay",
     "TrainingDisplay",
     "TuningDisplay",
+    "addition_view",
     "answers_view",
     "choices_view",
     "comparison_view",
