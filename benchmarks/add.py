@@ -73,7 +73,9 @@ def mrr(run: Run, asked: list[tuple[str, str, str]]) -> dict[str, float]:
     """Rank what is asked, and the valid triples, among all that is not known."""
     dataset = run.dataset
     find, find_relation = dataset.entities.find, dataset.relations.find
-    triples = torch.tensor([(find(h), find_relation(r), find(t)) for h, r, t in asked]).view(-1, 3)
+    triples = torch.tensor(
+        [(find(h), find_relation(r), find(t)) for h, r, t in asked], dtype=torch.long
+    ).view(-1, 3)
     back = triples.flip(1) + torch.tensor([0, len(dataset.relations), 0])
     questions = torch.cat([triples, back])
     splits = [dataset.questions(split) for split in ("train", "valid", "test")]
@@ -124,7 +126,7 @@ def main() -> None:
     )
     parser.add_argument("data", nargs="+")
     parser.add_argument("--model", default="ModulE-HH")
-    parser.add_argument("--share", type=float, default=0.05)
+    parser.add_argument("--share", type=float, default=0.1)
     parser.add_argument("--refresh", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()

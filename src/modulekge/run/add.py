@@ -25,7 +25,7 @@ from modulekge.training.optimize import load_state, make_optimizer, pick_device,
 from modulekge.training.questions import Questions
 from modulekge.training.step import Step
 
-_RATE = 0.1  # of Adagrad
+_RATE = 0.05  # of Adagrad
 _LEAST_EPOCHS, _LEAST_STEPS = 5, 200
 
 
@@ -147,7 +147,8 @@ def _fold(model: Model, old: Model, addition: Addition, config: Config) -> dict[
     count = len(new) + drawn
     epochs = max(_LEAST_EPOCHS, ceil(_LEAST_STEPS / ceil(count / size)))
     questions, config = _as_a_whole(questions, rest, drawn, config)
-    train = replace(config.train, epochs=max(1, epochs * count // len(fresh)))  # to the same number of steps
+    same = max(1, epochs * count // len(fresh))  # epochs of the whole graph, with as many steps
+    train = replace(config.train, optimizer="adagrad", lr=_RATE, epochs=same)
     optimizer = make_optimizer(model, train)
     sums = {name: optimizer.state[table]["sum"] for name, table in model.named_parameters() if table.numel()}
     for name, total in sums.items():
@@ -176,7 +177,6 @@ def _as_a_whole(
         config,
         loss=replace(config.loss, relations=share * config.loss.relations),
         penalty=replace(config.penalty, strength=share * config.penalty.strength),
-        train=replace(config.train, optimizer="adagrad", lr=_RATE),
     )
 
 
