@@ -15,7 +15,14 @@ ROOT = Path(__file__).parent.parent
 
 
 @pytest.mark.parametrize(
-    "name", ["README.md", "docs/adding-a-model.md", "docs/data.md", "docs/run-folder.md"]
+    "name",
+    [
+        "README.md",
+        "docs/adding-a-model.md",
+        "docs/changing-graphs.md",
+        "docs/data.md",
+        "docs/run-folder.md",
+    ],
 )
 def test_the_code_of_a_document_runs(name, tmp_path, monkeypatch):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text("utf-8"), re.DOTALL)

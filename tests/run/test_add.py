@@ -304,7 +304,7 @@ def test_the_command_reads_a_file_says_what_it_did_and_takes_the_next_name(run, 
         "added", "facts", "4", "new", "entities", "2", "new", "relations", "1",
         "facts", "between", "known", "entities", "1", "left", "out:", "known", "before", "1",
     ]  # fmt: skip
-    assert "1 facts between known entities move nothing; --refresh" in err
+    assert "facts between known entities (1) move nothing; --refresh" in err
     assert "kept in run-2" in err
     vocabulary = load(tmp_path / "run-2").dataset.entities
     assert (vocabulary.label(0), vocabulary.label(8)) == ("Ada Lovelace", "Ida Rhodes")

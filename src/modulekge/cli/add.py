@@ -53,5 +53,5 @@ def add(
         show.console().print(show.addition_view(addition.counts(), moved))
     unmoved = addition.counts()["between_known"]
     if unmoved and not refresh:
-        err.print(f"{unmoved:,} facts between known entities move nothing; --refresh 5 trains on them")
+        err.print(f"facts between known entities ({unmoved:,}) move nothing; --refresh 5 trains on them")
     err.print(f"kept in {folder.path}; ask it: modulekge predict {folder.path} --head ... --relation ...")
