@@ -18,7 +18,18 @@ ROOT = Path(__file__).parent.parent
     "name",
     [
         "README.md",
-        *(f"docs/{name}.md" for name in ("adding-a-model", "answers", "data", "exports", "run-folder")),
+        *(
+            f"docs/{name}.md"
+            for name in (
+                "adding-a-model",
+                "answers",
+                "changing-graphs",
+                "data",
+                "exports",
+                "run-folder",
+                "tutorial",
+            )
+        ),
     ],
 )
 def test_the_code_of_a_document_runs(name, tmp_path, monkeypatch):
