@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := runs/demo
 
-.PHONY: demo test slow peers gpu-check clean
+.PHONY: demo test slow docs peers gpu-check clean
 
 demo: .venv/installed
 	rm -rf $(DEMO)
@@ -34,6 +34,10 @@ slow: .venv/installed-test
 # Every row on a GPU against the CPU; needs PyTorch with CUDA and nothing else.
 gpu-check:
 	PYTHONPATH=src $(PYTHON) scripts/gpu_check.py
+
+# The documents as a site, in site/.
+docs: .venv/installed-test
+	$(BIN)/mkdocs build --strict --quiet
 
 # Our rows against PyKEEN's models with the same weights, in an environment of its own.
 peers: .venv-peers/installed
