@@ -61,7 +61,7 @@ def inner(q: Queries, t: Entities, weights: Float[Tensor, " 0"]) -> Scores:
 
 
 class _Products(torch.autograd.Function):
-    """$q t^T$, whose slopes by $t$ lie in memory as $t$ does."""
+    """$q t^T$, whose slopes by $t$ lie in memory as $t$ does; slopes that nobody wants are not made."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, t: Tensor) -> Tensor:
@@ -70,9 +70,12 @@ class _Products(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
-        q, t = ctx.saved_tensors
-        return (grad @ t.to(grad.dtype)).to(q.dtype), (grad.T @ q.to(grad.dtype)).to(t.dtype)
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        (q, t), (by_q, by_t) = ctx.saved_tensors, ctx.needs_input_grad
+        return (
+            (grad @ t.to(grad.dtype)).to(q.dtype) if by_q else None,
+            (grad.T @ q.to(grad.dtype)).to(t.dtype) if by_t else None,
+        )
 
 
 def distance(q: Queries, t: Entities, weights: Float[Tensor, " 0"]) -> Scores:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import ceil, inf, isfinite
+from math import ceil, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,14 @@ from modulekge.run.folder import RunFolder, new_model
 from modulekge.run.train import Run, begin, continue_run, is_training, load
 from modulekge.training.average import MEAN
 from modulekge.training.fit import EpochRecord, Glance
+from modulekge.training.fold import Fold
 from modulekge.training.optimize import load_state, make_optimizer, pick_device, state_tensors
 from modulekge.training.plateau import PLATEAU
 from modulekge.training.questions import Questions
-from modulekge.training.step import Step
 
 _RATE = 0.05  # of Adagrad
 _LEAST_EPOCHS, _LEAST_STEPS = 5, 200
+_MOST_SCORES, _LEAST_BATCH = 1 << 21, 32  # at once, so that a step on a large graph takes a moment
 
 
 def add(
@@ -133,35 +134,30 @@ def _place(whole: Tensor, part: Tensor, name: str, tied: bool) -> None:
 
 
 def _fold(model: Model, old: Model, addition: Addition, config: Config) -> dict[str, Tensor]:
-    """Fit the rows of what is new by the run's own loss; return the sums of Adagrad, infinite in old rows.
+    """Fit the rows of what is new by the run's own loss; return the sums of Adagrad, 0 in old rows.
 
-    What has an infinite sum of squared slopes does not move. Every epoch asks all that is new and a sample
-    of the rest, which says what new entities do not answer and weighs as much as all of it.
+    Every epoch asks all that is new and a sample of the rest, which says what new entities do not answer
+    and weighs as much as all of it.
     """
     device = pick_device(config.train.device)
     model.to(device)
     questions = Questions.of(addition.after, config.loss, device)
     fresh = _asks_new(questions, addition, config)
     new, rest = fresh.nonzero()[:, 0], (~fresh).nonzero()[:, 0]
-    size, seed = config.train.batch, config.train.seed
+    size = min(config.train.batch, max(_LEAST_BATCH, _MOST_SCORES // len(addition.after.entities)))
     drawn = min(len(rest), max(len(new), size - len(new)))  # as many as are new, or as fill a batch
     count = len(new) + drawn
     epochs = max(_LEAST_EPOCHS, ceil(_LEAST_STEPS / ceil(count / size)))
     questions, config = _as_a_whole(questions, rest, drawn, config)
-    same = max(1, epochs * count // len(fresh))  # epochs of the whole graph, with as many steps
-    train = replace(config.train, optimizer="adagrad", lr=_RATE, epochs=same)
-    optimizer = make_optimizer(model, train)
-    sums = {name: optimizer.state[table]["sum"] for name, table in model.named_parameters() if table.numel()}
-    for name, total in sums.items():
-        _place(total, torch.full_like(old.get_parameter(name), inf), name, old.tied)
-    step = Step(model, questions, optimizer, replace(config, train=train))
+    fold = Fold(model, old, questions, config, _RATE)
     for epoch in range(1, epochs + 1):
-        step.begin(epoch)
+        fold.begin(epoch)
+        seed = config.train.seed
         rows = torch.cat([new, rest[next(batches(len(rest), max(1, drawn), seed, epoch, device))]])
-        for places in batches(count, size, seed, epoch, device):
-            step(rows[places])
-        if not isfinite(loss := step.mean(count)):
+        losses = [fold(rows[places]) for places in batches(count, size, seed, epoch, device)]
+        if not isfinite(loss := float(sum(losses))):
             raise TrainingError(f"the loss of the new facts became {loss}; nothing was kept, train a new run")
+    sums = fold.finish()
     model.to("cpu")
     return {name: total.cpu() for name, total in sums.items()}
 
@@ -208,6 +204,6 @@ def _optimizer(model: Model, run: Run, sums: Mapping[str, Tensor], config: Confi
             memory[key] = torch.zeros_like(model.get_parameter(name))
             _place(memory[key], value.cpu(), name, old.tied)
         if quantity == "sum" and name in sums:
-            memory[key] = torch.where(sums[name].isinf(), memory[key], sums[name])
+            memory[key] = memory[key] + sums[name]
     load_state(model, optimizer, memory)
     return optimizer

@@ -1,0 +1,116 @@
+"""Rows of new entities and relations, fitted to a model whose other rows stay as they are."""
+
+import torch
+from torch import Tensor, nn, optim
+
+from modulekge.config import Config
+from modulekge.models.model import Model
+from modulekge.shapes import Ids
+from modulekge.training.losses import LOSSES, average
+from modulekge.training.questions import Questions, answers_of
+from modulekge.training.step import asked
+
+
+class Fold:
+    r"""$\theta_{new} \leftarrow \theta_{new} - \eta \nabla (\mathcal L + \Phi)$, against all entities.
+
+    Old entities are built once, and no slope is worked out for them. What the run drew of its candidates is
+    left out: every entity is scored, but for those known to be true where the run leaves them out.
+    """
+
+    def __init__(self, model: Model, old: Model, questions: Questions, config: Config, rate: float) -> None:
+        """Fit the entities of ``model`` after those of ``old``, and the relations that ``old`` has not."""
+        self._model, self._questions, self._config = model, questions, config
+        self._generator = torch.Generator(model.entity_scalar.device)
+        self._first = len(old.entity_scalar)
+        self._relations = [model.relation_scaling, model.relation_rotation]
+        with torch.no_grad():
+            self._table = model.entities(slice(self._first))
+        model.requires_grad_(False)
+        for table in self._relations:
+            table.requires_grad_()
+        rows = (model.entity_scalar, model.entity_vector, model.entity_bias)
+        self._rows = [nn.Parameter(table[self._first :].clone()) for table in rows]
+        self._optimizer = optim.Adagrad([t for t in (*self._rows, *self._relations) if t.numel()], lr=rate)
+        befores, halves = (old.relation_scaling, old.relation_rotation), 1 if model.tied else 2
+        for table, before in zip(self._relations, befores, strict=True):  # reciprocals follow all relations
+            for part, known in zip(self.sum(table).chunk(halves), before.chunk(halves), strict=True):
+                part[: len(known)] = torch.inf  # with which a row does not move
+
+    def sum(self, table: Tensor) -> Tensor:
+        """Return the squared slopes of a table so far; of one without numbers, nothing."""
+        total: Tensor = self._optimizer.state[table]["sum"] if table.numel() else table.detach()
+        return total
+
+    def begin(self, epoch: int) -> None:
+        """Draw from here on what belongs to this epoch."""
+        self._generator.manual_seed((self._config.train.seed << 32) + epoch)
+
+    def __call__(self, rows: Ids) -> Tensor:
+        """Take one step on some of the questions; return its loss."""
+        questions, config = self._questions, self._config
+        batch = questions.triples[rows]
+        heads, relations, _ = batch.unbind(1)
+        answers = answers_of(batch, questions.known, config.loss)
+        ids = torch.cat([heads, heads[answers.rows], answers.columns])
+        few = self._model.part(len(ids))
+        self._gather(ids, few)
+        b, m = len(heads), len(answers.rows)
+        parts = slice(b), relations, slice(b, b + m), relations[answers.rows], slice(b + m, len(ids))
+        queries, rest = asked(few, *parts, config, self._generator)
+        scores = self._scores(queries)
+        if config.loss.candidates != "all":
+            true = questions.known.of_questions(heads, relations)
+            kept = scores[answers.rows, answers.columns]
+            scores = scores.index_put(true, scores.new_full((), -torch.inf))
+            scores = scores.index_put((answers.rows, answers.columns), kept)
+        weights = None if questions.weights is None else questions.weights[rows]
+        value = average(LOSSES[config.loss.kind](scores, answers, config.loss), weights) + rest
+        self._optimizer.zero_grad()
+        value.backward()
+        self._add(ids, few)
+        self._optimizer.step()
+        return value.detach()
+
+    def finish(self) -> dict[str, Tensor]:
+        """Put the rows into the model; return the squared slopes of every table, 0 where nothing moved."""
+        model, names = self._model, ("entity_scalar", "entity_vector", "entity_bias")
+        sums = {}
+        with torch.no_grad():
+            for name, rows in zip(names, self._rows, strict=True):
+                table = model.get_parameter(name)
+                table[self._first :] = rows
+                sums[name] = torch.zeros_like(table)
+                sums[name][self._first :] = self.sum(rows)
+        for name in ("relation_scaling", "relation_rotation"):
+            total = self.sum(model.get_parameter(name))
+            sums[name] = total.masked_fill(total.isinf(), 0)
+        model.requires_grad_()
+        return sums
+
+    def _gather(self, ids: Ids, few: Model) -> None:
+        """Make a model of as many entities one of these."""
+        new, wholes = ids >= self._first, (self._model.entity_scalar, self._model.entity_vector)
+        for part, whole, rows in zip(
+            (few.entity_scalar, few.entity_vector), wholes, self._rows[:2], strict=True
+        ):
+            torch.index_select(whole, 0, ids, out=part.detach())
+            part.detach()[new] = rows.detach()[ids[new] - self._first]
+
+    def _add(self, ids: Ids, few: Model) -> None:
+        """Add the slopes by rows of that model to those by the new rows."""
+        new = ids >= self._first
+        for part, rows in zip((few.entity_scalar, few.entity_vector), self._rows[:2], strict=True):
+            if part.grad is not None and rows.numel():
+                rows.grad = torch.zeros_like(rows) if rows.grad is None else rows.grad
+                rows.grad.index_add_(0, ids[new] - self._first, part.grad[new])
+
+    def _scores(self, queries: Tensor) -> Tensor:
+        """Every query against the old entities, then against the new ones."""
+        model, score, (scalar, vector, bias) = self._model, self._model.spec.score, self._rows
+        tables = (self._table, model.spec.entity(scalar, vector))
+        parts = [score.all_pairs(queries, table, model.score_weights) for table in tables if len(table)]
+        scores = torch.cat(parts, dim=1)
+        return (
+            scores + torch.cat([model.entity_bias[: self._first], bias]) if len(model.entity_bias) else scores
+        )
