@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := runs/demo
 
-.PHONY: demo test slow peers gpu-check clean
+.PHONY: demo test slow docs peers gpu-check clean
 
 demo: .venv/installed
 	rm -rf $(DEMO)
@@ -11,6 +11,7 @@ demo: .venv/installed
 	$(BIN)/modulekge predict $(DEMO) --head France --relation borders -k 10
 	$(BIN)/modulekge predict $(DEMO) --tail Swahili --relation official_language -k 5
 	@echo "Ask more: $(BIN)/modulekge predict $(DEMO) --head Japan --relation uses_currency"
+	@echo "Explore it in a browser: $(BIN)/modulekge serve $(DEMO)"
 
 test: .venv/installed-test
 	$(BIN)/ruff check .
@@ -24,7 +25,7 @@ slow: .venv/installed-test
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --editable .
+	$(BIN)/pip install --quiet --editable '.[serve]'
 	touch $@
 
 .venv/installed-test: .venv/installed
@@ -34,6 +35,10 @@ slow: .venv/installed-test
 # Every row on a GPU against the CPU; needs PyTorch with CUDA and nothing else.
 gpu-check:
 	PYTHONPATH=src $(PYTHON) scripts/gpu_check.py
+
+# The documents as a site, in site/.
+docs: .venv/installed-test
+	$(BIN)/mkdocs build --strict --quiet
 
 # Our rows against PyKEEN's models with the same weights, in an environment of its own.
 peers: .venv-peers/installed

@@ -16,6 +16,7 @@ from modulekge.evaluation.report import Report
 from modulekge.models.model import Model
 from modulekge.models.spec import ModelSpec, row
 from modulekge.models.table import MODELS
+from modulekge.run.add import add
 from modulekge.run.calibrate import calibrate
 from modulekge.run.train import Run, load, resume, train
 from modulekge.serving.asking import Answer, AnswerSet, Link, Question
@@ -51,6 +52,7 @@ __all__ = [
     "Report",
     "Run",
     "__version__",
+    "add",
     "calibrate",
     "evaluate",
     "explain",

@@ -13,7 +13,8 @@ from modulekge.algebra.groups import EXPONENTIAL
 from modulekge.config import make_config, read_config
 from modulekge.errors import ConfigError, ModulekgeError, RunError
 from modulekge.run.defaults import DEFAULT_MODEL
-from modulekge.run.folder import RunFolder, write_file
+from modulekge.run.files import write_file
+from modulekge.run.folder import RunFolder
 from modulekge.run.train import continue_run, find_recipe, load, resolve, stalled, train
 from modulekge.training.fit import EpochRecord
 

@@ -349,7 +349,7 @@ def test_a_body_without_a_length_is_bounded_too(client):
 
     response = client("POST", f"{API}/kin/predict", content=endless())
     assert response.status_code == 413
-    assert sum(sent) <= (1 << 20) + (1 << 17)
+    assert sum(sent) <= 18 << 20
 
 
 def test_a_body_that_is_too_slow_is_given_up(service):

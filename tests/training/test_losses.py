@@ -57,6 +57,19 @@ def test_adversarial_is_the_loss_of_rotates_authors():
         close(adversarial(SCORES, ONE, config)[i], expected)
 
 
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_question_whose_negatives_are_all_true_is_judged_by_its_answer(temperature):
+    scores = SCORES.clone().index_put((torch.tensor([1]),), SCORES.new_tensor(-torch.inf)).requires_grad_()
+    scores = scores.index_put((torch.tensor(1), TAILS[1]), SCORES[1, TAILS[1]])
+    config = LossConfig(margin=6.0, temperature=temperature)
+    losses = adversarial(scores, ONE, config)
+    close(losses[1], -F.logsigmoid(6.0 + SCORES[1, TAILS[1]]) / 2)
+    others = [0, 2, 3, 4]
+    close(losses[others], adversarial(SCORES, ONE, config)[others])
+    (slopes,) = torch.autograd.grad(losses.sum(), scores)
+    assert slopes.isfinite().all()
+
+
 @pytest.mark.parametrize("kind", LOSSES)
 def test_slopes_are_right_and_large_scores_and_left_out_candidates_stay_finite(kind):
     loss = LOSSES[kind]

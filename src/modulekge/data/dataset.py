@@ -14,6 +14,7 @@ from modulekge.shapes import Triples
 
 Split = Literal["train", "valid", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
+ENOUGH = 20  # facts of a relation from which what none of them shows is taken to be no fact
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +78,13 @@ class Dataset:
     def known(self) -> KnownAnswers:
         """Every answer in any split: what a filtered ranking leaves out."""
         return KnownAnswers.of(torch.cat([self.questions(split) for split in SPLITS]), self.n_questions)
+
+    @cached_property
+    def loopless(self) -> torch.Tensor:
+        """Which relations, reciprocal ones too, never join an entity to itself: no country borders itself."""
+        heads, relations, tails = torch.cat([self.questions(split) for split in SPLITS]).unbind(1)
+        facts = relations.bincount(minlength=self.n_questions)
+        return (facts >= ENOUGH) & (relations[heads == tails].bincount(minlength=self.n_questions) == 0)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -1,7 +1,9 @@
 """From files to a data set: names are numbered, and what is in one piece is split."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import torch
@@ -11,7 +13,7 @@ from modulekge.data.dataset import Dataset
 from modulekge.data.files import read_file, read_labels
 from modulekge.data.layouts import read_folder
 from modulekge.data.splitting import split_triples
-from modulekge.data.tables import NAMES, Graph
+from modulekge.data.tables import NAMES, Graph, gathered
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import DataError
 from modulekge.shapes import Triples
@@ -25,15 +27,8 @@ def read_dataset(
     ``columns`` are those of head, relation and tail, by name or by number from 1, where a file has more
     or other ones. ``labels`` is a file of ``name label``, for entities and relations.
     """
-    if path.is_dir():
-        graph, name = read_folder(path, columns), path.resolve().name
-    elif path.is_file():
-        graph, name = read_file(path, columns), path.name.split(".")[0]
-    else:
-        raise DataError(f"{path}: no such file or folder; 'modulekge data list' names the known data sets")
-    more = read_labels(labels) if labels else {}
-    entities, relations, splits = _encode(graph, more)
-    notes = [*graph.notes, *_outer_spaces(path, entities), *_outer_spaces(path, relations)]
+    name = path.resolve().name if path.is_dir() else path.name.split(".")[0]
+    entities, relations, splits, notes = _read(path, columns, labels)
     if len(splits) == 1:
         count = len(splits[0])
         try:
@@ -44,6 +39,49 @@ def read_dataset(
             notes.append(f"{path}: {repeated:,} repeated triples are kept once")
     train, valid, test = splits
     return Dataset(_utf8(name), entities, relations, train, valid, test, notes=tuple(notes))
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """Triples with vocabularies of their own, in no split."""
+
+    entities: Vocabulary
+    relations: Vocabulary
+    triples: Triples
+    notes: tuple[str, ...] = ()  # what was left out when they were read, for people
+
+
+def read_facts(path: Path, columns: Sequence[str] | None = None, labels: Path | None = None) -> Facts:
+    """Read the triples of a file, or of all splits of a folder, as :func:`read_dataset` does, unsplit."""
+    entities, relations, splits, notes = _read(path, columns, labels)
+    return Facts(entities, relations, torch.cat(splits), tuple(notes))
+
+
+def named_facts(triples: Iterable[Sequence[str]]) -> Facts:
+    """Return triples of names as facts."""
+    rows: list[Any] = list(triples)
+    for number, row in enumerate(rows, start=1):
+        if (
+            not isinstance(row, tuple | list)
+            or len(row) != 3
+            or not all(isinstance(x, str) and x for x in row)
+        ):
+            raise DataError(f"triple {number}: {row!r}: expected three names: head, relation and tail")
+    if not rows:
+        raise DataError("no triples; give at least one of head, relation and tail")
+    entities, relations, (ids,) = _encode(Graph((gathered(rows),)), {})
+    return Facts(entities, relations, ids)
+
+
+def _read(
+    path: Path, columns: Sequence[str] | None, labels: Path | None
+) -> tuple[Vocabulary, Vocabulary, tuple[Triples, ...], list[str]]:
+    if not (path.is_file() or path.is_dir()):
+        raise DataError(f"{path}: no such file or folder; 'modulekge data list' names the known data sets")
+    graph = (read_folder if path.is_dir() else read_file)(path, columns)
+    entities, relations, splits = _encode(graph, read_labels(labels) if labels else {})
+    notes = [*graph.notes, *_outer_spaces(path, entities), *_outer_spaces(path, relations)]
+    return entities, relations, splits, notes
 
 
 def _outer_spaces(path: Path, vocabulary: Vocabulary) -> Iterator[str]:

@@ -43,23 +43,30 @@ class Vocabulary:
         found = self._by_text.get(text.casefold(), [])
         return [i for i in found if self.label(i) == text] or found
 
+    def exact(self, text: str) -> int | None:
+        """Return the id of a name, or of a label that only one name has, as it is written; else None."""
+        found = [i for i in self.meant(text) if text in (self.names[i], self.label(i))]
+        return self._only(text, found) if found else None
+
     def find(self, text: str) -> int:
         """Return the id of a name, or of a label that only one name has, whatever its case."""
-        found = self.meant(text)
+        if found := self.meant(text):
+            return self._only(text, found)
+        raise UnknownNameError(f"unknown {self.kind} {text!r}; {self._advice(text)}")
+
+    def _only(self, text: str, found: list[int]) -> int:
         if len(found) == 1:
             return found[0]
-        if found:
-            raise UnknownNameError(
-                f"{text!r} is the label of {len(found)} {_PLURAL[self.kind]}; give one of the names "
-                f"{', '.join(self.names[i] for i in found[:5])}"
-            )
-        raise UnknownNameError(f"unknown {self.kind} {text!r}; {self._advice(text)}")
+        raise UnknownNameError(
+            f"{text!r} is the label of {len(found)} {PLURAL[self.kind]}; give one of the names "
+            f"{', '.join(self.names[i] for i in found[:5])}"
+        )
 
     def _advice(self, text: str) -> str:
         if near := nearest(text, [*self.names, *self.labels.values()]):
             return f"did you mean {' or '.join(near)}?"
         some = ", ".join(self.label(i) for i in range(min(3, len(self))))
-        return f"the graph has {len(self)} {_PLURAL[self.kind]}, such as {some}"
+        return f"the graph has {len(self)} {PLURAL[self.kind]}, such as {some}"
 
 
-_PLURAL = {"entity": "entities", "relation": "relations"}
+PLURAL = {"entity": "entities", "relation": "relations"}

@@ -48,6 +48,13 @@ def marked(answers: KnownAnswers, heads: Ids, relations: Ids, scores: Scores) ->
     return mask
 
 
+def loops(loopless: Bool[Tensor, " r"], heads: Ids, relations: Ids, scores: Scores) -> Bool[Tensor, "b e"]:
+    """Say which candidates are the head itself, where its relation has no loops: they are none."""
+    mask = torch.zeros_like(scores, dtype=torch.bool)
+    mask[torch.arange(len(heads), device=heads.device), heads] = loopless[relations]
+    return mask
+
+
 def questions_at_once(n_entities: int, device: torch.device) -> int:
     """Return how many questions for entities to ask at once."""
     return max(1, batch_size(n_entities, device) // _COPIES)
@@ -83,7 +90,8 @@ def relations_between(dataset: Dataset, splits: tuple[Split, ...] = SPLITS) -> K
 class Asked:
     """Questions that a held-out split answers, with every candidate.
 
-    The candidates are all entities that no other split knows as answers: the missing facts, and the rest.
+    The candidates are all entities that no other split knows as answers: the missing facts, and the rest,
+    but not the head itself where its relation has no loops.
     """
 
     relations: Ids
@@ -100,12 +108,13 @@ def asked_in_batches(model: Model, dataset: Dataset, split: Split) -> Iterator[A
         table = model.entities()
     device = table.device
     answers = KnownAnswers.of(dataset.questions(split), dataset.n_questions).to(device)
-    known = dataset.known.to(device)
+    known, loopless = dataset.known.to(device), dataset.loopless.to(device)
     keys = _spread(answers.keys, _MOST_QUESTIONS)
     for some in keys.split(questions_at_once(len(table), device)):
         heads, relations = some // dataset.n_questions, some % dataset.n_questions
         scores = entity_scores(model, heads, relations, table)
-        yield _asked(heads, relations, scores, known, answers, relations)
+        taken = marked(known, heads, relations, scores) | loops(loopless, heads, relations, scores)
+        yield _asked(heads, relations, scores, taken, answers, relations)
 
 
 def pairs_in_batches(model: Model, dataset: Dataset, split: Split) -> Iterator[Asked]:
@@ -117,13 +126,19 @@ def pairs_in_batches(model: Model, dataset: Dataset, split: Split) -> Iterator[A
     for some in _spread(answers.keys, _MOST_PAIRS).split(pairs_at_once(count)):
         heads, tails = some // len(dataset.entities), some % len(dataset.entities)
         scores = relation_scores(model, heads, tails, count)
-        yield _asked(heads, tails, scores, known, answers, torch.zeros_like(heads))
+        taken = marked(known, heads, tails, scores)
+        yield _asked(heads, tails, scores, taken, answers, torch.zeros_like(heads))
 
 
 def _asked(
-    heads: Ids, others: Ids, scores: Scores, known: KnownAnswers, answers: KnownAnswers, relations: Ids
+    heads: Ids,
+    others: Ids,
+    scores: Scores,
+    taken: Bool[Tensor, "b e"],
+    answers: KnownAnswers,
+    relations: Ids,
 ) -> Asked:
-    true, taken = marked(answers, heads, others, scores), marked(known, heads, others, scores)
+    true = marked(answers, heads, others, scores)
     rows, places = answers.of_questions(heads, others)
     margins = (scores - _total(scores.masked_fill(taken, -torch.inf)))[rows, places]
     candidate = true | ~taken

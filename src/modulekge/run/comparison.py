@@ -10,7 +10,8 @@ from modulekge.config import dotted
 from modulekge.errors import ModulekgeError
 from modulekge.evaluation.report import Report
 from modulekge.run.figures import comma_separated, markdown_table, new_figure, write_figure
-from modulekge.run.folder import RunFolder, read_json, write_file
+from modulekge.run.files import read_json, write_file
+from modulekge.run.folder import RunFolder
 from modulekge.run.listing import best_record
 from modulekge.training.fit import EpochRecord
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from modulekge.errors import ModulekgeError
-from modulekge.run.folder import write_file
+from modulekge.run.files import write_file
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> str:

@@ -1,20 +1,17 @@
 """A run on disk: settings, graph, weights, epochs, reports. It loads without the data set."""
 
 import json
-import os
 import platform
 import shlex
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -27,6 +24,7 @@ from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.report import Report
 from modulekge.models.model import Model
 from modulekge.models.table import spec_of
+from modulekge.run.files import on_cpu, read_json, read_tensors, write_file
 from modulekge.training.average import MEAN
 from modulekge.training.fit import EpochRecord
 from modulekge.training.optimize import load_state, state_tensors
@@ -73,19 +71,28 @@ class RunFolder:
         return self.path / "calibration.json"
 
     @classmethod
-    def create(cls, path: Path, config: Config, dataset: Dataset) -> "RunFolder":
-        """Begin a run in a new or empty folder."""
+    def create(
+        cls,
+        path: Path,
+        config: Config,
+        dataset: Dataset,
+        origin: Mapping[str, Any] | None = None,
+        start: tuple[Model, Optimizer] | None = None,
+    ) -> "RunFolder":
+        """Begin a run in a new or empty folder; one that comes of another says so and starts trained."""
+        circumstances = {**_circumstances(dataset), **(origin or {})}
         files = {
             "vocabulary.json": _vocabulary_json(dataset).encode(),
             "triples.safetensors": save({s: dataset[s].to(torch.int32).contiguous() for s in SPLITS}),
-            "run.json": json.dumps(_circumstances(dataset), indent=1, ensure_ascii=False).encode(),
+            "run.json": json.dumps(circumstances, indent=1, ensure_ascii=False).encode(),
             "config.toml": write_config(config).encode(),
         }
+        if start:
+            files["last.safetensors"] = _checkpoint(*start, epoch=0)
+            if len(dataset.valid):  # else training would never find better ones
+                files["weights.safetensors"] = save(on_cpu(start[0].state_dict()))
         try:
-            if (path / "config.toml").exists():
-                raise RunError(f"{path}: exists already; 'modulekge resume {path}', or choose another --out")
-            if path.exists() and (not path.is_dir() or any(path.iterdir())):
-                raise RunError(f"{path}: exists already and is no run; choose another --out")
+            cls.check_free(path)
             path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(
                 dir=path.parent, prefix=".run-", ignore_cleanup_errors=True
@@ -97,6 +104,14 @@ class RunFolder:
         except OSError as error:
             raise RunError(f"{path}: cannot be made ({error.strerror}); choose another --out") from None
         return cls(path)
+
+    @staticmethod
+    def check_free(path: Path) -> None:
+        """Refuse a place where there is something already, be it a run or not."""
+        if (path / "config.toml").exists():
+            raise RunError(f"{path}: exists already; 'modulekge resume {path}', or choose another --out")
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise RunError(f"{path}: exists already and is no run; choose another --out")
 
     @classmethod
     def existing(cls, path: Path) -> "RunFolder":
@@ -124,7 +139,7 @@ class RunFolder:
     def dataset(self) -> Dataset:
         """Read the graph the run was trained on."""
         fields = read_json(self.path / "vocabulary.json")
-        tensors, _ = _read_tensors(self.path / "triples.safetensors")
+        tensors, _ = read_tensors(self.path / "triples.safetensors")
         try:
             vocabularies = (
                 Vocabulary("entity", tuple(fields["entities"]), dict(fields["entity_labels"])),
@@ -149,7 +164,7 @@ class RunFolder:
         path = self.weights if self.weights.exists() else self.checkpoint
         if not path.exists():
             raise RunError(f"{self.path}: no weights yet; 'modulekge resume {self.path}' trains them")
-        tensors, _ = _read_tensors(path)
+        tensors, _ = read_tensors(path)
         own = {name: value for name, value in tensors.items() if not name.startswith(_STATE)}
         if config.train.average:
             own = {name: tensors.get(f"{_STATE}{name}.{MEAN}", value) for name, value in own.items()}
@@ -165,9 +180,7 @@ class RunFolder:
         """Keep all that the next epoch depends on, and the model itself where no best one is kept."""
         if not self.weights.exists():
             self._drop_reports()
-        state = {_STATE + key: value for key, value in state_tensors(model, optimizer).items()}
-        content = save(on_cpu({**model.state_dict(), **state}), {"epoch": str(epoch)})
-        write_file(self.checkpoint, content)
+        write_file(self.checkpoint, _checkpoint(model, optimizer, epoch))
 
     def restore(self, model: nn.Module, optimizer: Optimizer) -> int:
         """Set model and optimiser to the last checkpoint; return its epoch, 0 without one."""
@@ -175,7 +188,7 @@ class RunFolder:
             if self.weights.exists() or self.records():
                 raise RunError(f"{self.checkpoint}: no such file, so training cannot go on; train a new run")
             return 0
-        tensors, metadata = _read_tensors(self.checkpoint)
+        tensors, metadata = read_tensors(self.checkpoint)
         state = {
             key.removeprefix(_STATE): tensors.pop(key) for key in list(tensors) if key.startswith(_STATE)
         }
@@ -255,20 +268,9 @@ def new_model(config: Config, dataset: Dataset) -> Model:
     return Model(spec, len(dataset.entities), dataset.n_questions, k, tied, config.model.bias)
 
 
-def write_file(path: Path, content: bytes | str) -> None:
-    """Write a file whole or not at all: beside it first, then in its place."""
-    scratch = path.with_name(f".{path.name}.part")
-    try:
-        with scratch.open("wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        scratch.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            scratch.unlink(missing_ok=True)
-        finding = f"{path}: cannot be written ({error.strerror})"
-        raise RunError(f"{finding}; free space or choose another folder; what was there is kept") from None
+def _checkpoint(model: nn.Module, optimizer: Optimizer, epoch: int) -> bytes:
+    state = {_STATE + key: value for key, value in state_tensors(model, optimizer).items()}
+    return save(on_cpu({**model.state_dict(), **state}), {"epoch": str(epoch)})
 
 
 def _vocabulary_json(dataset: Dataset) -> str:
@@ -303,29 +305,6 @@ def _circumstances(dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a file of a run that holds a JSON object."""
-    try:
-        fields = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise RunError(f"{path}: {error.strerror}; the run folder is incomplete") from None
-    except ValueError as error:
-        raise RunError(f"{path}: not valid JSON ({error}); the run folder is damaged") from None
-    if not isinstance(fields, dict):
-        raise RunError(f"{path}: expected an object with keys; the run folder is damaged")
-    return fields
-
-
-def _read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            return {key: file.get_tensor(key) for key in file.keys()}, file.metadata() or {}  # noqa: SIM118
-    except FileNotFoundError:
-        raise RunError(f"{path}: no such file; the run folder is incomplete") from None
-    except (SafetensorError, OSError, ValueError) as error:
-        raise RunError(f"{path}: not a readable safetensors file ({error}); restore it from a copy") from None
-
-
 def _load_weights(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
     expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
     found = {name: tuple(value.shape) for name, value in tensors.items()}
@@ -336,8 +315,3 @@ def _load_weights(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> N
                 f"{expected.get(name, 'absent')}; the two do not belong together"
             )
     model.load_state_dict(tensors)
-
-
-def on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return tensors as a file can hold them."""
-    return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}

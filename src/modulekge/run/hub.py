@@ -10,7 +10,8 @@ from safetensors.torch import save
 from modulekge.data.dataset import SPLITS
 from modulekge.evaluation.report import Report
 from modulekge.models.references import reference
-from modulekge.run.folder import SHARED_WEIGHTS, RunFolder, on_cpu, read_json, write_file
+from modulekge.run.files import on_cpu, read_json, write_file
+from modulekge.run.folder import SHARED_WEIGHTS, RunFolder
 from modulekge.run.train import Run
 from modulekge.version import __version__
 

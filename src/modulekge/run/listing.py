@@ -11,7 +11,8 @@ from typing import Any, Literal
 from safetensors import SafetensorError, safe_open
 
 from modulekge.errors import ModulekgeError, RunError
-from modulekge.run.folder import RunFolder, read_json
+from modulekge.run.files import read_json
+from modulekge.run.folder import RunFolder
 from modulekge.run.train import is_training, stalled
 from modulekge.training.fit import EpochRecord
 
@@ -19,7 +20,7 @@ _DEPTH = 4  # levels below a folder at which runs are looked for
 _MARKS = {"config.toml", "run.json"}  # either makes a folder a run, be it a damaged one
 _FROM_THE_START = ("run.json", "vocabulary.json", "triples.safetensors")
 
-State = Literal["finished", "stopped", "training", "no weights yet", "damaged"]
+State = Literal["finished", "stopped", "added", "training", "no weights yet", "damaged"]
 
 
 class Order(StrEnum):
@@ -99,7 +100,7 @@ def _line(path: Path, name: str) -> RunLine:
     except (ModulekgeError, OSError) as error:
         return RunLine(name, "damaged", str(error).removeprefix(f"{path}/"), **fields)
     ended = len(records) >= config.train.epochs or stalled(records, config.train.patience)
-    return RunLine(name, _state(folder, ended), **fields)
+    return RunLine(name, _state(folder, ended, len(records)), **fields)
 
 
 def _check_files(folder: RunFolder) -> None:
@@ -116,11 +117,13 @@ def _check_files(folder: RunFolder) -> None:
                 raise RunError(f"{path}: not a whole safetensors file; restore it from a copy") from None
 
 
-def _state(folder: RunFolder, ended: bool) -> State:
+def _state(folder: RunFolder, ended: bool, epochs: int) -> State:
     if is_training(folder):
         return "training"
     if not (folder.weights.exists() or folder.checkpoint.exists()):
         return "no weights yet"
+    if not epochs and "added" in read_json(folder.path / "run.json"):
+        return "added"
     return "finished" if ended else "stopped"
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from modulekge.errors import RunError
-from modulekge.run.folder import write_file
+from modulekge.run.files import write_file
 
 Cell = str | int | float | bool | None
 _ARROW = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}

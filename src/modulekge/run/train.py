@@ -21,7 +21,8 @@ from modulekge.models.model import Model
 from modulekge.models.spec import COLUMNS, ModelSpec, chart, row
 from modulekge.models.table import named, spec_of
 from modulekge.run.defaults import Choice, Machine, Size, choose
-from modulekge.run.folder import RunFolder, new_model, write_file
+from modulekge.run.files import write_file
+from modulekge.run.folder import RunFolder, new_model
 from modulekge.run.trackers import Tracker, Tracking, make_trackers
 from modulekge.training.average import averaged
 from modulekge.training.fit import EpochRecord, Glance, fit

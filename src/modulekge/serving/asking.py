@@ -12,7 +12,7 @@ from modulekge.data.dataset import SPLITS, Split
 from modulekge.data.known import KnownAnswers
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import QuestionError
-from modulekge.evaluation.odds import log_odds, marked
+from modulekge.evaluation.odds import log_odds, loops, marked
 from modulekge.shapes import Ids, Scores
 
 FEW = 10  # answers, where it is not said how many
@@ -85,11 +85,12 @@ class Link:
 
 
 class Rated(NamedTuple):
-    """Scores of every candidate to every question, their log-odds, and which are known answers."""
+    """Scores of every entity for every question, log-odds, which are known answers, and which are none."""
 
     scores: Scores
     odds: Scores
     known: Bool[Tensor, "b e"]
+    loops: Bool[Tensor, "b e"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +102,7 @@ class Kind:
     score: Callable[[Ids, Ids], Scores]
     chance: Callable[[Scores, Ids], Scores] | None  # probabilities from log-odds; None: not calibrated
     at_once: int  # questions
+    loopless: Bool[Tensor, " r"] | None = None  # relations by which no entity answers for itself
 
     def count(self, k: int | None) -> int:
         """Return how many answers to give: ten unless said, or all where there are fewer."""
@@ -120,7 +122,9 @@ class Kind:
         known = torch.zeros_like(scores, dtype=torch.bool)
         for facts in self.facts.values():
             known |= marked(facts, heads, others, scores)
-        return Rated(scores, log_odds(scores, known), known)
+        none = torch.zeros_like(known)
+        itself = none if self.loopless is None else loops(self.loopless, heads, others, scores)
+        return Rated(scores, log_odds(scores, known | itself), known, itself)
 
     def splits(self, heads: Ids, others: Ids, ids: Int[Tensor, "b k"]) -> list[list[Split | None]]:
         """Return where the triple of each answer stands."""

@@ -126,7 +126,12 @@ class Guard:
             413, f"the body has more than {most:,} bytes; ask in smaller batches", _CLOSE
         )
         length = headers.get(b"content-length", b"0")
+        if b"content-length" in headers and b"transfer-encoding" in headers:
+            raise RefusedError(
+                400, "the body has a length and comes in chunks too; send it either way", _CLOSE
+            )
         if not length.isdigit() or len(length) > 15 or int(length) > most:
+            await _discard(receive, 16 * most)
             raise too_large
         body = bytearray()
         try:
@@ -134,6 +139,7 @@ class Guard:
                 while (message := await receive())["type"] == "http.request":
                     body += message.get("body", b"")
                     if len(body) > most:
+                        await _discard(receive, 16 * most)
                         raise too_large
                     if not message.get("more_body"):
                         return bytes(body)
@@ -179,6 +185,14 @@ class Guard:
 
 _LATER = ((b"retry-after", b"1"),)
 _CLOSE = ((b"connection", b"close"),)
+
+
+async def _discard(receive: Receive, left: int) -> None:
+    """Read on for a while: a client that is still sending would not see its answer."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(1):
+            while left > 0 and (message := await receive()).get("more_body"):
+                left -= len(message["body"])
 
 
 async def _until_gone(receive: Receive) -> None:

@@ -18,7 +18,7 @@ from modulekge.data.dataset import Split
 from modulekge.errors import DataError, ModulekgeError, QuestionError, RunError
 from modulekge.evaluation.evaluate import batch_size
 from modulekge.models.model import Model, Some
-from modulekge.run.folder import read_json, write_file
+from modulekge.run.files import read_json, write_file
 from modulekge.run.train import Run
 from modulekge.serving.vectors import Vectors, entity_vectors, query_vectors
 from modulekge.shapes import Entities, Ids, Queries

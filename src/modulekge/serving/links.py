@@ -7,14 +7,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from modulekge.data.dataset import SPLITS, Dataset
+from modulekge.data.dataset import ENOUGH, Dataset
 from modulekge.data.known import KnownAnswers
 from modulekge.evaluation.calibration import Calibration
-from modulekge.evaluation.odds import entity_scores, log_odds, marked, questions_at_once
+from modulekge.evaluation.odds import entity_scores, log_odds, loops, marked, questions_at_once
 from modulekge.models.model import Model
 from modulekge.shapes import Entities, Ids, Scores, Triples
-
-ENOUGH = 20  # facts of a relation from which what none of them shows is taken to be no fact
 
 
 class Chunk(NamedTuple):
@@ -47,19 +45,16 @@ def links_in_chunks(
 ) -> Iterator[Chunk]:
     """Score chunks of heads against all entities; yield the ``k`` best new triples of each."""
     device = table.device
-    known = dataset.known.to(device)
+    known, loopless = dataset.known.to(device), dataset.loopless.to(device)
     for relation in relations:
-        loopless = has_no_loops(dataset, relation)
         full = answered(known, len(table), relation)[:, None]
         taken = answered(known, len(table), relation + len(dataset.relations))[None]
         for heads in torch.arange(len(table), device=device).split(questions_at_once(len(table), device)):
             asked = torch.full_like(heads, relation)
             scores = entity_scores(model, heads, asked, table)
-            old = marked(known, heads, asked, scores)
+            old = marked(known, heads, asked, scores) | loops(loopless, heads, asked, scores)
             chances = calibration.probability(log_odds(scores, old), asked)
             chances[old | full[heads] | taken] = -1
-            if loopless:
-                chances[torch.arange(len(heads), device=device), heads] = -1
             yield _chunk(chances, heads, relation, k)
 
 
@@ -81,10 +76,3 @@ def answered(known: KnownAnswers, n_entities: int, relation: int) -> Bool[Tensor
     counts = known.counts(heads, torch.full_like(heads, relation))
     single = int(counts.max()) <= 1 and int(counts.sum()) >= ENOUGH
     return (counts > 0) & single
-
-
-def has_no_loops(dataset: Dataset, relation: int) -> bool:
-    """Say whether a relation never joins an entity to itself: no country borders itself."""
-    triples = torch.cat([dataset[split] for split in SPLITS])
-    heads, _, tails = triples[triples[:, 1] == relation].unbind(1)
-    return len(heads) >= ENOUGH and not bool((heads == tails).any())

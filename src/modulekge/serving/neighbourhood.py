@@ -6,9 +6,9 @@ from itertools import chain, islice, zip_longest
 
 import numpy as np
 
+from modulekge.data.dataset import ENOUGH
 from modulekge.serving.asking import Answer, Question
 from modulekge.serving.facts import Facts
-from modulekge.serving.links import ENOUGH
 from modulekge.serving.lookup import Lookup
 from modulekge.serving.predictor import Predictor
 from modulekge.serving.views import DrawnLink, Neighbourhood
@@ -23,8 +23,7 @@ _Around = tuple[int, int, Answer | None]  # question, other end, and the answer 
 class Neighbours:
     """Draws the neighbourhood of any entity of a run.
 
-    As among the links of a whole graph, what no fact shows is left out: a second answer where each question
-    has one, and loops.
+    As among the links of a whole graph, a second answer is left out where each question has one.
     """
 
     asked: Predictor
@@ -43,12 +42,6 @@ class Neighbours:
         np.maximum.at(most, keys % n, counts)
         many = np.tile(self._facts.of_relation, 2) >= ENOUGH
         return frozenset(np.flatnonzero((most == 1) & many).tolist())
-
-    @cached_property
-    def _loopless(self) -> frozenset[int]:
-        """Relations that never join an entity to itself, though they have many facts."""
-        loops = self._facts.rows[self._facts.entities == self._facts.rows[:, 1], 0] % self._facts.n_relations
-        return frozenset(np.flatnonzero(self._facts.of_relation >= ENOUGH).tolist()) - set(loops.tolist())
 
     def of(self, entity: int, known: int, predicted: int) -> Neighbourhood:
         """Return at most so many known facts, of each relation in turn, and so many new links."""
@@ -82,16 +75,14 @@ class Neighbours:
             (question, other, answer)
             for question, row in zip(asked, rows, strict=True)
             for answer in row
-            if self._open(entity, question, other := dataset.entities.find(answer.name))
+            if self._open(question, other := dataset.entities.find(answer.name))
         ]
         found.sort(key=lambda link: _order(link[2]))
         return [*found[:count]]
 
-    def _open(self, entity: int, question: int, other: int) -> bool:
-        """Say whether nothing rules a new link out."""
+    def _open(self, question: int, other: int) -> bool:
+        """Say whether the other end may be asked for at all: it has no answer yet, or may have several."""
         n = self._facts.n_relations
-        if other == entity and question % n in self._loopless:
-            return False
         back = (question + n) % (2 * n)
         return back not in self._single or back not in self._facts.around(other)[:, 0]
 

@@ -64,6 +64,7 @@ class Predictor:
             lambda heads, relations: entity_scores(model, heads, relations, self.table),
             None if self.calibration is None else self.calibration.probability,
             questions_at_once(len(dataset.entities), device),
+            dataset.loopless.to(device),
         )
 
     @cached_property
@@ -135,8 +136,9 @@ class Predictor:
         heads, relations = asked.unbind(1)
         least, line = calibration.least(int(relations), coverage)
         rated = kind.rate(heads, relations)
-        new = rated.odds.masked_fill(rated.known, -torch.inf)[0]
-        candidates = int((~rated.known).sum())
+        closed = rated.known | rated.loops
+        new = rated.odds.masked_fill(closed, -torch.inf)[0]
+        candidates = int((~closed).sum())
         reached = candidates if least is None else max(1, int((new >= least).sum()))
         best = new.topk(min(reached, candidates)).indices[None]
         (answers,) = kind.answers(rated, heads, relations, best)
@@ -196,13 +198,14 @@ class Predictor:
 
 
 def _best(kind: Kind, questions: Int[Tensor, "b 2"], k: int, known: Known) -> list[list[Answer]]:
-    """Return the best answers to each question; where too few are new, fewer."""
+    """Return the best answers to each question; where there are too few, fewer."""
     heads, others = questions.unbind(1)
     rated = kind.rate(heads, others)
-    if known == "mark":
-        return kind.answers(rated, heads, others, rated.scores.topk(k).indices)
-    best = rated.scores.masked_fill(rated.known, -torch.inf).topk(k).indices
-    return [[a for a in row if not a.known] for row in kind.answers(rated, heads, others, best)]
+    closed = rated.loops | rated.known if known == "exclude" else rated.loops
+    best = rated.scores.masked_fill(closed, -torch.inf).topk(k).indices
+    left = (~closed).sum(1).tolist()
+    rows = kind.answers(rated, heads, others, best)
+    return [row[:count] for row, count in zip(rows, left, strict=True)]
 
 
 def _ranks(scores: Tensor, answers: Ids, known: Tensor) -> list[int]:

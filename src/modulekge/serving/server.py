@@ -81,7 +81,7 @@ def serve(
             announce(_address(listening))
             config = uvicorn.Config(
                 app,
-                log_level="warning",
+                log_level="error",
                 access_log=False,
                 server_header=False,
                 timeout_graceful_shutdown=_GRACE,

@@ -12,7 +12,7 @@ from modulekge.show.data import datasets_table, findings_view, needs_view, surve
 from modulekge.show.models import models_table
 from modulekge.show.progress import RankingDisplay, TrainingDisplay, ranking_display
 from modulekge.show.reports import report_view, study_table
-from modulekge.show.runs import comparison_view, runs_table
+from modulekge.show.runs import addition_view, comparison_view, runs_table
 from modulekge.show.tuning import TuningDisplay, choices_view, trials_table
 from modulekge.show.why import algebra_view, explanation_view
 
@@ -20,6 +20,7 @@ __all__ = [
     "RankingDisplay",
     "TrainingDisplay",
     "TuningDisplay",
+    "addition_view",
     "algebra_view",
     "answer_set_view",
     "answers_view",

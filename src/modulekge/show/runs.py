@@ -1,12 +1,13 @@
 """Tables of runs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from modulekge.run.comparison import Comparison
+from modulekge.run.drift import Drift
 from modulekge.run.listing import RunLine
 from modulekge.show.console import figure, new_table
 from modulekge.show.plot import curves_plot, mark
@@ -33,6 +34,29 @@ def runs_table(lines: Iterable[RunLine]) -> Table:
 
 def _figure(value: float | None) -> str:
     return "" if value is None else figure(value)
+
+
+def addition_view(counts: Mapping[str, int], drift: Drift | None) -> RenderableType:
+    """What was added, and how far old answers moved if they were trained on."""
+    table = new_table("added", " ")
+    for name, count in counts.items():
+        if count:
+            table.add_row(_ADDED[name], f"{count:,}")
+    if drift is None:
+        return table
+    moved = f"{drift.mrr_before:.4f} before, {drift.mrr_after:.4f} now"
+    best = f"the ten best known entities are others in {drift.changed:.1%} of the questions"
+    return Group(table, "", f"valid MRR {moved}; {best}")
+
+
+_ADDED = {
+    "facts": "facts",
+    "entities": "  new entities",
+    "relations": "  new relations",
+    "between_known": "  facts between known entities",
+    "known_before": "left out: known before",
+    "repeated": "left out: given twice",
+}
 
 
 def comparison_view(comparison: Comparison) -> RenderableType:

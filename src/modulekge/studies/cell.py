@@ -13,7 +13,8 @@ from modulekge.config import Config, nested
 from modulekge.data.registry import open_dataset
 from modulekge.errors import RunError
 from modulekge.evaluation.report import evaluate
-from modulekge.run.folder import RunFolder, write_file
+from modulekge.run.files import write_file
+from modulekge.run.folder import RunFolder
 from modulekge.run.train import continue_run, find_recipe, load, resolve, stalled
 from modulekge.training.fit import EpochRecord, Glance
 from modulekge.training.optimize import pick_device

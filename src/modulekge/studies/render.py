@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from modulekge.run.figures import comma_separated, markdown_table, new_figure, write_figure
-from modulekge.run.folder import write_file
+from modulekge.run.files import write_file
 from modulekge.studies.cell import Cell, Result
 from modulekge.studies.study import Line, Study, curves
 

@@ -18,7 +18,7 @@ import torch
 from modulekge.config import holds, merge, nested, write_config
 from modulekge.data.dataset import Dataset
 from modulekge.errors import ConfigError, DataError, ModulekgeError, RunError, TrainingError, unknown
-from modulekge.run.folder import write_file
+from modulekge.run.files import write_file
 from modulekge.run.train import NO_RECIPE, begin, resolve, stalled
 from modulekge.training.fit import EpochRecord, fit
 

@@ -62,7 +62,10 @@ def adversarial(scores: Scores, answers: Answers, config: LossConfig) -> Float[T
     f = config.margin + scores
     right = answers.total(F.logsigmoid(f)) / answers.count(f)
     wrong = f.index_put((answers.rows, answers.columns), f.new_full((), -torch.inf))
-    chance = (config.temperature * wrong.detach()).softmax(1)
+    none = wrong.detach() == -torch.inf  # the answer, negatives known to be true: perhaps all there are
+    chance = (
+        (config.temperature * wrong.detach()).masked_fill(none, -torch.inf).softmax(1).masked_fill(none, 0)
+    )
     return -(right + (chance * F.logsigmoid(-wrong)).sum(1)) / 2
 
 

@@ -1,0 +1,105 @@
+"""A graph that grows: new facts after those it has, in ids that stay."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from modulekge.data.dataset import SPLITS, Dataset
+from modulekge.data.known import KnownAnswers
+from modulekge.data.reading import Facts
+from modulekge.data.splitting import without_repeats
+from modulekge.data.vocabulary import PLURAL, Vocabulary
+from modulekge.errors import DataError
+from modulekge.shapes import Triples
+
+_FEW = 3  # names that are told
+
+
+@dataclass(frozen=True, eq=False)
+class Addition:
+    """A graph before and after facts were added to the end of its train split."""
+
+    before: Dataset
+    after: Dataset
+    known: int  # facts that were not added because a split has them
+    repeated: int  # facts that were given more than once
+    notes: tuple[str, ...] = ()
+
+    @property
+    def facts(self) -> Triples:
+        """The facts that were added."""
+        return self.after.train[len(self.before.train) :]
+
+    @property
+    def entities(self) -> int:
+        """How many entities are new."""
+        return len(self.after.entities) - len(self.before.entities)
+
+    @property
+    def relations(self) -> int:
+        """How many relations are new."""
+        return len(self.after.relations) - len(self.before.relations)
+
+    def is_new(self, triples: Triples) -> Bool[Tensor, " m"]:
+        """Say which triples, or questions, have an entity or a relation that is new."""
+        n_entities, n_relations = len(self.before.entities), len(self.before.relations)
+        relation_ids = triples[:, 1] % len(self.after.relations)  # that of a reciprocal too
+        return (triples[:, [0, 2]] >= n_entities).any(1) | (relation_ids >= n_relations)
+
+    def counts(self) -> dict[str, int]:
+        """Return what came of the facts that were given."""
+        return {
+            "facts": len(self.facts),
+            "entities": self.entities,
+            "relations": self.relations,
+            "between_known": int((~self.is_new(self.facts)).sum()),
+            "known_before": self.known,
+            "repeated": self.repeated,
+        }
+
+
+def enlarge(dataset: Dataset, facts: Facts) -> Addition:
+    """Add facts to train, but for those that a split has; new names get the ids after the old ones.
+
+    A name is an old one's if it is written as that name, or as a label that no other has.
+    """
+    entities, entity_ids = _joined(dataset.entities, facts.entities)
+    relations, relation_ids = _joined(dataset.relations, facts.relations)
+    heads, relation, tails = facts.triples.unbind(1)
+    given = torch.stack([entity_ids[heads], relation_ids[relation], entity_ids[tails]], dim=1)
+    distinct = without_repeats(given)
+    old = KnownAnswers.of(torch.cat([dataset[split] for split in SPLITS]), len(relations))
+    known = old.among(distinct[:, 0], distinct[:, 1], distinct[:, 2:])[:, 0]
+    if known.all():
+        raise DataError(f"{dataset.name}: all of the {len(known):,} facts are known; there is nothing to add")
+    after = replace(
+        dataset, entities=entities, relations=relations, train=torch.cat([dataset.train, distinct[~known]])
+    )
+    alike = [*_alike(dataset.entities, entities), *_alike(dataset.relations, relations)]
+    return Addition(
+        dataset, after, int(known.sum()), len(given) - len(distinct), notes=(*facts.notes, *alike)
+    )
+
+
+def _joined(old: Vocabulary, new: Vocabulary) -> tuple[Vocabulary, Int[Tensor, " names"]]:
+    """Return the old names with the new ones after them, and the id there of each name of ``new``."""
+    names, ids = list(old.names), []
+    for name in new.names:
+        known = old.exact(name)
+        ids.append(len(names) if known is None else known)
+        if known is None:
+            names.append(name)
+    return Vocabulary(old.kind, tuple(names), {**new.labels, **old.labels}), torch.tensor(ids)
+
+
+def _alike(old: Vocabulary, joined: Vocabulary) -> Iterator[str]:
+    """Say which new names differ from old ones in case only, which is seldom meant."""
+    written = {text.casefold(): text for text in (*old.labels.values(), *old.names)}
+    pairs = [(name, written.get(name.casefold())) for name in joined.names[len(old) :]]
+    found = [f"{name} ({known})" for name, known in pairs if known]
+    if found:
+        few = ", ".join(found[:_FEW]) + (f" and {len(found) - _FEW:,} more" if len(found) > _FEW else "")
+        yield f"new {PLURAL[old.kind]} that differ from known ones in case only: {few}"

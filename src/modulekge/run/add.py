@@ -1,0 +1,213 @@
+"""New facts in a trained run: rows of what is new are found, rows of what is old stay bit for bit."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import ceil, inf, isfinite
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+from torch.optim import Optimizer
+
+from modulekge.config import Config, nested
+from modulekge.data.addition import Addition, enlarge
+from modulekge.data.batches import batches
+from modulekge.data.reading import named_facts, read_facts
+from modulekge.errors import RunError, TrainingError
+from modulekge.models.model import Model
+from modulekge.run.folder import RunFolder, new_model
+from modulekge.run.train import Run, begin, continue_run, is_training, load
+from modulekge.training.average import MEAN
+from modulekge.training.fit import EpochRecord, Glance
+from modulekge.training.optimize import load_state, make_optimizer, pick_device, state_tensors
+from modulekge.training.plateau import PLATEAU
+from modulekge.training.questions import Questions
+from modulekge.training.step import Step
+
+_RATE = 0.05  # of Adagrad
+_LEAST_EPOCHS, _LEAST_STEPS = 5, 200
+
+
+def add(
+    run: Run | str | Path,
+    data: str | Path | Iterable[Sequence[str]],
+    out: str | Path | None = None,
+    refresh: int = 0,
+    settings: Mapping[str, Any] | None = None,
+    columns: Sequence[str | int] | None = None,
+    labels: str | Path | None = None,
+) -> Run:
+    """Add facts to a trained run and return the new run that has them; the old one is not changed.
+
+    ``data`` is a file of triples, or triples of names. Ids, rows and so scores of what was known stay, and
+    what is new is fitted to them; ``refresh`` epochs then train all of it together. ``settings`` are dotted
+    keys of ``train``; ``columns`` and ``labels`` are those of :func:`modulekge.open_dataset`.
+
+    >>> run = add("runs/demo", [("Atlantis", "borders", "Portugal")])  # doctest: +SKIP
+    """
+    source = run if isinstance(run, Run) else load(run)
+    if isinstance(data, str | Path):
+        chosen = None if columns is None else [str(column) for column in columns]
+        facts = read_facts(Path(data), chosen, Path(labels) if labels else None)
+    else:
+        facts = named_facts(data)
+    changes = [nested(key, value) for key, value in (settings or {}).items()]
+    folder = fold_in(source, enlarge(source.dataset, facts), Path(out) if out else None, changes)
+    for _ in train_on(folder, refresh):
+        pass
+    return load(folder.path)
+
+
+def fold_in(
+    run: Run, addition: Addition, out: Path | None = None, settings: Iterable[Mapping[str, Any]] = ()
+) -> RunFolder:
+    """Make a run of the enlarged graph in which what is new has rows that fit its facts."""
+    if is_training(run.folder):
+        raise RunError(f"{run.folder.path}: a process is training this run; wait for it")
+    path = out or free_folder(run.folder.path)
+    RunFolder.check_free(path)
+    records = run.folder.records()
+    last = {"train": {"lr": records[-1].lr, "drop_after": 0}} if records else {}  # as its training ended
+    config = run.folder.changed([last, *settings])
+    model = _larger(run, addition)
+    sums = _fold(model, run.model, addition, config) if addition.is_new(addition.facts).any() else {}
+    origin = {"from": str(run.folder.path), "fingerprint": addition.before.fingerprint, **addition.counts()}
+    start = model, _optimizer(model, run, sums, config)
+    return RunFolder.create(path, config, addition.after, {"added": origin}, start)
+
+
+def train_on(folder: RunFolder, epochs: int) -> Iterator[Glance | EpochRecord]:
+    """Train old and new together for some epochs, or not at all."""
+    if epochs:
+        yield from continue_run(folder, [nested("train.epochs", epochs)])
+
+
+def free_folder(path: Path) -> Path:
+    """Return the first of this folder's name with -2, -3, ... that does not exist."""
+    path = path if path.name.strip(".") else path.resolve()
+    names = (path.with_name(f"{path.name}-{i}") for i in range(2, 1000))
+    return next(name for name in names if not name.exists())
+
+
+@torch.no_grad()
+def _larger(run: Run, addition: Addition) -> Model:
+    """Return a model with the rows of the old one, where new relations are drawn and new entities average.
+
+    A new entity starts as the mean, over its facts, of what answers the same relation elsewhere: there the
+    mean entity is one more answer, so that a relation that nothing else has is answered by that one.
+    """
+    after, old, seed = addition.after, run.model, torch.Generator().manual_seed(run.config.train.seed)
+    model = new_model(run.config, after).draw(
+        seed, run.config.model.scalar_scale, run.config.model.vector_scale
+    )
+    for name, table in model.named_parameters():
+        _place(table, old.get_parameter(name), name, old.tied)
+    questions = after.questions("train")
+    new = addition.is_new(questions)
+    _, relations, tails = questions.unbind(1)
+    answers = _counts(relations[~new], tails[~new], (after.n_questions, len(after.entities)))
+    facts = _counts(tails[new], relations[new], (len(after.entities), after.n_questions))
+    first = len(addition.before.entities)
+    for table in (table for table in (model.entity_scalar, model.entity_vector) if table.numel()):
+        numbers = table.flatten(1)
+        mean = numbers[:first].mean(0)
+        usual = (answers @ numbers + mean) / (1 + answers.sum(1).to_dense()[:, None])
+        start = (facts @ usual)[first:] / facts.sum(1).to_dense()[first:, None]
+        table[first:] = start.view_as(table[first:])
+    return model
+
+
+def _counts(rows: Int[Tensor, " m"], columns: Int[Tensor, " m"], shape: tuple[int, int]) -> Tensor:
+    """How often each row meets each column, without the many that never do."""
+    places = torch.stack([rows, columns])
+    return torch.sparse_coo_tensor(places, torch.ones(len(rows)), shape, check_invariants=False).coalesce()
+
+
+def _place(whole: Tensor, part: Tensor, name: str, tied: bool) -> None:
+    """Put the rows of a table where their ids are in a larger one; reciprocals follow all relations."""
+    halves = 2 if name.startswith("relation") and not tied else 1
+    for large, small in zip(whole.chunk(halves), part.chunk(halves), strict=True):
+        large[: len(small)] = small
+
+
+def _fold(model: Model, old: Model, addition: Addition, config: Config) -> dict[str, Tensor]:
+    """Fit the rows of what is new by the run's own loss; return the sums of Adagrad, infinite in old rows.
+
+    What has an infinite sum of squared slopes does not move. Every epoch asks all that is new and a sample
+    of the rest, which says what new entities do not answer and weighs as much as all of it.
+    """
+    device = pick_device(config.train.device)
+    model.to(device)
+    questions = Questions.of(addition.after, config.loss, device)
+    fresh = _asks_new(questions, addition, config)
+    new, rest = fresh.nonzero()[:, 0], (~fresh).nonzero()[:, 0]
+    size, seed = config.train.batch, config.train.seed
+    drawn = min(len(rest), max(len(new), size - len(new)))  # as many as are new, or as fill a batch
+    count = len(new) + drawn
+    epochs = max(_LEAST_EPOCHS, ceil(_LEAST_STEPS / ceil(count / size)))
+    questions, config = _as_a_whole(questions, rest, drawn, config)
+    same = max(1, epochs * count // len(fresh))  # epochs of the whole graph, with as many steps
+    train = replace(config.train, optimizer="adagrad", lr=_RATE, epochs=same)
+    optimizer = make_optimizer(model, train)
+    sums = {name: optimizer.state[table]["sum"] for name, table in model.named_parameters() if table.numel()}
+    for name, total in sums.items():
+        _place(total, torch.full_like(old.get_parameter(name), inf), name, old.tied)
+    step = Step(model, questions, optimizer, replace(config, train=train))
+    for epoch in range(1, epochs + 1):
+        step.begin(epoch)
+        rows = torch.cat([new, rest[next(batches(len(rest), max(1, drawn), seed, epoch, device))]])
+        for places in batches(count, size, seed, epoch, device):
+            step(rows[places])
+        if not isfinite(loss := step.mean(count)):
+            raise TrainingError(f"the loss of the new facts became {loss}; nothing was kept, train a new run")
+    model.to("cpu")
+    return {name: total.cpu() for name, total in sums.items()}
+
+
+def _as_a_whole(
+    questions: Questions, rest: Int[Tensor, " old"], drawn: int, config: Config
+) -> tuple[Questions, Config]:
+    """Let the drawn questions weigh as much as all they are drawn from, and penalties with them."""
+    even = torch.ones(len(questions.triples), device=rest.device)
+    weights = even if questions.weights is None else questions.weights.clone()
+    weights[rest] *= len(rest) / max(1, drawn)
+    share = (len(weights) - len(rest) + drawn) / len(weights)
+    return replace(questions, weights=weights), replace(
+        config,
+        loss=replace(config.loss, relations=share * config.loss.relations),
+        penalty=replace(config.penalty, strength=share * config.penalty.strength),
+    )
+
+
+def _asks_new(questions: Questions, addition: Addition, config: Config) -> Bool[Tensor, " m"]:
+    """Which questions have something new in them, or among their answers."""
+    if config.loss.answers == "one":
+        return addition.is_new(questions.triples)
+    heads, relations, _ = questions.triples.unbind(1)
+    rows, tails = questions.known.of_questions(heads, relations)
+    new = addition.is_new(torch.stack([heads[rows], relations[rows], tails], dim=1))
+    return torch.zeros_like(heads, dtype=torch.bool).index_fill(0, rows[new], True)
+
+
+def _optimizer(model: Model, run: Run, sums: Mapping[str, Tensor], config: Config) -> Optimizer:
+    """Return an optimiser that remembers of old rows what the run's own did, if that was kept."""
+    optimizer = make_optimizer(model, config.train)
+    if not run.folder.checkpoint.exists():
+        return optimizer
+    old, before = begin(config, run.dataset)
+    run.folder.restore(old, before)
+    memory = {}
+    for key, value in state_tensors(old, before).items():
+        name, _, quantity = key.rpartition(".")
+        if quantity in (MEAN, PLATEAU):
+            continue  # of weights that are left behind; the rate is what plateaus left of it
+        memory[key] = value
+        if value.dim():
+            memory[key] = torch.zeros_like(model.get_parameter(name))
+            _place(memory[key], value.cpu(), name, old.tied)
+        if quantity == "sum" and name in sums:
+            memory[key] = torch.where(sums[name].isinf(), memory[key], sums[name])
+    load_state(model, optimizer, memory)
+    return optimizer

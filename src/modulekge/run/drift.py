@@ -1,0 +1,50 @@
+"""How far the answers of a run moved as facts were added and everything was trained on."""
+
+from dataclasses import dataclass
+
+import torch
+
+from modulekge.evaluation.evaluate import batch_size
+from modulekge.run.train import Run
+from modulekge.shapes import Triples
+from modulekge.training.fit import validate
+
+_BEST = 10
+
+
+@dataclass(frozen=True)
+class Drift:
+    """The questions of valid, asked before and after."""
+
+    mrr_before: float  # among the entities of that time, as after
+    mrr_after: float
+    changed: float  # share of questions for which the ten best of the old entities are no longer the same
+
+
+def drift(before: Run, after: Run) -> Drift | None:
+    """Ask the questions of valid of a run and of one that was made of it; None without a valid split."""
+    old, new = validate(before.model, before.dataset), validate(after.model, after.dataset)
+    if old is None or new is None:
+        return None
+    return Drift(old["mrr"], new["mrr"], _changed(before, after))
+
+
+@torch.no_grad()
+def _changed(before: Run, after: Run) -> float:
+    rows = torch.arange(len(before.dataset.entities))
+    size, found = batch_size(len(rows), rows.device), 0
+    questions = [run.dataset.questions("valid") for run in (before, after)]
+    tables = [run.model.entities(slice(len(rows))) for run in (before, after)]
+    for pair in zip(*(asked.split(size) for asked in questions), strict=True):
+        best = [
+            _best(run, asked, table, rows)
+            for run, asked, table in zip((before, after), pair, tables, strict=True)
+        ]
+        found += int((best[0] != best[1]).any(1).sum())
+    return found / len(questions[0])
+
+
+def _best(run: Run, asked: Triples, table: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    heads, relations, _ = asked.unbind(1)
+    scores = run.model.scores(run.model.queries(heads, relations), table, rows)
+    return scores.topk(min(_BEST, len(rows))).indices.sort().values

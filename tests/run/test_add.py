@@ -1,0 +1,337 @@
+"""Facts added to a trained run: what was known stays, what is new fits."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from program import call
+from safetensors.torch import load_file
+
+import modulekge
+from modulekge.data.addition import enlarge
+from modulekge.data.dataset import Dataset
+from modulekge.data.reading import named_facts
+from modulekge.data.vocabulary import Vocabulary
+from modulekge.errors import ConfigError, DataError, RunError, UnknownNameError
+from modulekge.models.table import MODELS
+from modulekge.run import add as adding
+from modulekge.run.drift import drift
+from modulekge.run.files import read_json
+from modulekge.run.folder import RunFolder
+from modulekge.run.listing import list_runs
+from modulekge.run.train import Run, begin, continue_run, load, resolve, train
+from modulekge.training.fit import EpochRecord
+
+TINY = {"model.k": 2, "train.epochs": 2, "train.batch": 5, "train.every": 1}
+NEW = [
+    ("ida", "child", "eve"),
+    ("ida", "twin", "jon"),
+    ("eve", "parent", "ida"),
+    ("ada", "parent", "fay"),
+    ("ada", "parent", "bob"),
+]
+SAMPLED = {"loss.kind": "adversarial", "loss.candidates": "sampled", "loss.negatives": 16, "loss.margin": 6}
+
+
+@pytest.fixture
+def run(family, tmp_path, quick):
+    return train(family, "ModulE-HH", TINY, tmp_path / "run")
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr(adding, "_LEAST_EPOCHS", 2)
+    monkeypatch.setattr(adding, "_LEAST_STEPS", 2)
+
+
+def check_what_was_known_stays(old, new):
+    """Ids, rows and scores among old entities are the same to the bit; what is new is finite and moved."""
+    n, r = len(old.dataset.entities), len(old.dataset.relations)
+    grown = len(new.dataset.relations)
+    assert new.dataset.entities.names[:n] == old.dataset.entities.names
+    assert new.dataset.relations.names[:r] == old.dataset.relations.names
+    places = {"relation": torch.arange(r)} if old.model.tied else {"relation": both(r, grown)}
+    for name, table in old.model.named_parameters():
+        rows = places.get(name.split("_")[0], torch.arange(len(table)))
+        assert torch.equal(new.model.get_parameter(name)[rows], table), name
+        assert new.model.get_parameter(name).isfinite().all()
+    heads = torch.arange(n).repeat_interleave(2 * r)
+    asked, mapped = torch.arange(2 * r).repeat(n), both(r, grown).repeat(n)
+    before = old.model.scores(old.model.queries(heads, asked), old.model.entities())
+    candidates = torch.arange(n)
+    after = new.model.scores(new.model.queries(heads, mapped), new.model.entities(slice(n)), candidates)
+    assert torch.equal(before, after)
+
+
+def both(r, grown):
+    """The ids of r relations and of their reciprocals among a larger number of relations."""
+    return torch.cat([torch.arange(r), grown + torch.arange(r)])
+
+
+@pytest.mark.parametrize("spec", MODELS.values(), ids=lambda spec: spec.name)
+def test_rows_and_scores_of_what_was_known_stay_in_every_row_of_the_table(family, quick, spec):
+    addition = enlarge(family, named_facts(NEW))
+    for kind in ("own", "tied") if spec.tieable else ("own",):
+        config = resolve(family, spec.name, [{"model": {"k": 2, "reciprocal": kind, "bias": True}}])
+        old = Run(RunFolder(Path("unused")), config, family, begin(config, family)[0])
+        model = adding._larger(old, addition)
+        start = model.entity_scalar[8:].clone(), model.entity_vector[8:].clone()
+        adding._fold(model, old.model, addition, config)
+        check_what_was_known_stays(old, replace(old, dataset=addition.after, model=model))
+        moved = (model.entity_scalar[8:], start[0]), (model.entity_vector[8:], start[1])
+        assert any(not torch.equal(now, before) for now, before in moved)
+
+
+LOSSES = [
+    SAMPLED,
+    {"loss.kind": "logistic", "loss.answers": "all", "loss.smoothing": 0.1},
+    {"loss.kind": "softmax", "loss.answers": "all"},
+    {"loss.kind": "softmax", "loss.candidates": "shared", "loss.negatives": 5},
+    {"loss.degree": 0.5, "loss.frequency": 0.5, "loss.relations": 0.1, "train.dropout": 0.2},
+    {"train.optimizer": "adam", "train.lr": 0.01, "train.average": 0.7, "model.bias": True},
+]
+
+
+@pytest.mark.parametrize("settings", LOSSES, ids=str)
+def test_every_loss_can_be_added_to_and_refreshed(family, tmp_path, quick, settings):
+    old = train(family, "ModulE-RC", {**TINY, **settings}, tmp_path / "run")
+    new = modulekge.add(old, NEW, tmp_path / "new")
+    check_what_was_known_stays(old, new)
+    rows = slice(len(family.entities), None)
+    drawn = adding._larger(old, enlarge(old.dataset, named_facts(NEW)))
+    assert not torch.equal(new.model.entity_scalar[rows], drawn.entity_scalar[rows])
+    refreshed = modulekge.add(old, NEW, tmp_path / "refreshed", refresh=2)
+    assert not torch.equal(refreshed.model.entity_scalar[:8], old.model.entity_scalar)
+    assert len(refreshed.folder.records()) == 2
+
+
+def test_the_graph_grows_by_what_is_new_and_says_where_it_came_from(run, tmp_path):
+    before = {path.name: path.read_bytes() for path in run.folder.path.iterdir()}
+    run.folder.save_report(modulekge.evaluate(run))
+    before["report.json"] = run.folder.report_file("test").read_bytes()
+    new = modulekge.add(run, [*NEW, NEW[0]], tmp_path / "new")
+    assert new.dataset.entities.names[8:] == ("ida", "jon")
+    assert new.dataset.relations.names == ("parent", "child", "sibling", "twin")
+    assert new.dataset.entities.label(0) == "Ada Lovelace"
+    assert new.dataset.train[-4:].tolist() == [[8, 1, 4], [8, 3, 9], [4, 0, 8], [0, 0, 5]]
+    assert torch.equal(new.dataset.train[:-4], run.dataset.train)
+    assert torch.equal(new.dataset.valid, run.dataset.valid)
+    origin = read_json(new.folder.path / "run.json")["added"]
+    assert origin == {
+        "from": str(run.folder.path), "fingerprint": run.dataset.fingerprint, "facts": 4, "entities": 2,
+        "relations": 1, "between_known": 1, "known_before": 1, "repeated": 1,
+    }  # fmt: skip
+    assert new.folder.report() is None
+    assert {
+        path.name: path.read_bytes() for path in run.folder.path.iterdir() if path.name in before
+    } == before
+    assert modulekge.evaluate(new).candidates == 10
+    assert {line.name: line.state for line in list_runs(tmp_path)} == {"run": "finished", "new": "added"}
+
+
+def test_facts_held_out_in_any_split_are_known(run, tmp_path):
+    names = run.dataset.entities.names
+    held = [(names[h], run.dataset.relations.names[r], names[t]) for h, r, t in run.dataset.valid.tolist()]
+    with pytest.raises(DataError, match="all of the 1 facts are known"):
+        modulekge.add(run, held, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_same_facts_give_the_same_run(run, tmp_path):
+    runs = [modulekge.add(run.folder.path, NEW, tmp_path / name) for name in ("a", "b")]
+    for file in ("weights.safetensors", "last.safetensors"):
+        a, b = (load_file(new.folder.path / file) for new in runs)
+        assert a.keys() == b.keys()
+        assert all(torch.equal(a[key], b[key]) for key in a)
+
+
+def test_facts_can_be_added_to_a_run_with_added_facts(run, tmp_path):
+    first = modulekge.add(run, NEW, tmp_path / "first")
+    second = modulekge.add(first, [("kim", "twin", "ida"), ("kim", "child", "eve")], tmp_path / "second")
+    check_what_was_known_stays(first, second)
+    assert second.dataset.entities.names[-3:] == ("ida", "jon", "kim")
+    assert modulekge.add(second, [("jon", "knows", "kim")], tmp_path / "third", refresh=1).folder.records()
+
+
+def test_facts_between_known_ones_move_nothing_without_a_refresh(run, tmp_path):
+    new = modulekge.add(run, [("ada", "parent", "fay")], tmp_path / "new")
+    assert all(torch.equal(a, b) for a, b in zip(run.model.parameters(), new.model.parameters(), strict=True))
+    assert modulekge.predict(new, head="ada", relation="parent", k=8)
+    assert new.dataset.split_of((0, 0, 5)) == "train"
+    assert drift(run, new).changed == 0
+
+
+def test_a_run_goes_on_with_what_its_optimiser_remembered(run, tmp_path):
+    new = modulekge.add(run, NEW, tmp_path / "new")
+    old, memory = load_file(run.folder.checkpoint), load_file(new.folder.checkpoint)
+    key = "optimizer:relation_scaling.sum"
+    assert torch.equal(memory[key][both(3, 4)], old[key])
+    assert memory[key].isfinite().all()
+    assert (memory["optimizer:entity_scalar.sum"][8:] > 0).any()
+    resumed = modulekge.resume(new.folder.path, {"train.epochs": 3})
+    refreshed = modulekge.add(run, NEW, tmp_path / "refreshed", refresh=3)
+    assert torch.equal(resumed.model.entity_scalar, refreshed.model.entity_scalar)
+
+
+def test_a_run_goes_on_at_the_rate_it_ended_with(family, tmp_path, quick):
+    settings = {**TINY, "train.drop_after": 1, "train.lr": 0.2}
+    new = modulekge.add(train(family, "DistMult", settings, tmp_path / "run"), NEW, tmp_path / "new")
+    assert new.config.train.lr == pytest.approx(0.02)
+    assert new.config.train.drop_after == 0
+    asked = modulekge.add(tmp_path / "run", NEW, tmp_path / "asked", settings={"train.lr": 0.5})
+    assert asked.config.train.lr == 0.5
+
+
+def test_without_a_valid_split_a_refresh_is_what_is_loaded(family, tmp_path, quick):
+    alone = replace(family, valid=family.valid[:0])
+    run = train(alone, "ModulE-RC", TINY, tmp_path / "run")
+    new = modulekge.add(run, NEW, tmp_path / "new")
+    check_what_was_known_stays(run, new)
+    refreshed = modulekge.add(run, NEW, tmp_path / "refreshed", refresh=1)
+    assert not torch.equal(refreshed.model.entity_scalar, new.model.entity_scalar)
+    assert drift(run, refreshed) is None
+
+
+def test_names_are_found_by_label_too_but_not_whatever_their_case(run):
+    addition = enlarge(run.dataset, named_facts([("Ada Lovelace", "parent", "Bob")]))
+    assert addition.facts.tolist() == [[0, 0, 8]]
+    assert addition.notes == ("new entities that differ from known ones in case only: Bob (bob)",)
+    labels = {"bob": "Bo", "cid": "Bo"}
+    doubtful = replace(run.dataset, entities=replace(run.dataset.entities, labels=labels))
+    with pytest.raises(UnknownNameError, match="'Bo' is the label of 2 entities"):
+        enlarge(doubtful, named_facts([("Bo", "parent", "new")]))
+
+
+def towns():
+    """Nine mothers in three towns, two children each: parent and child, sibling, and lives_in."""
+    triples = []
+    for i in range(9):
+        a, b = f"a{i}", f"b{i}"
+        triples += [(a, "sibling", b), (b, "sibling", a)]
+        triples += [(person, "lives_in", f"town{i % 3}") for person in (f"m{i}", a, b)]
+        for child in (a, b):
+            triples += [(f"m{i}", "parent", child), (child, "child", f"m{i}")]
+    names = sorted({name for h, _, t in triples for name in (h, t)})
+    relations = ("parent", "child", "sibling", "lives_in")
+    ids = torch.tensor([(names.index(h), relations.index(r), names.index(t)) for h, r, t in triples])
+    vocabularies = Vocabulary("entity", tuple(names)), Vocabulary("relation", relations)
+    return Dataset("towns", *vocabularies, ids, ids[:5], ids[:0])
+
+
+LEARNED = {"model.scalar_scale": 0.1, "train.batch": 32, "train.epochs": 40, "train.every": 40}
+KINDS = [
+    ("ModulE-HH", {"model.k": 8, "penalty.strength": 0.003}),
+    ("ComplEx", {"model.k": 16, "model.reciprocal": "tied", "penalty.strength": 0.003}),
+    ("RotatE", {"model.k": 16, "penalty.strength": 0.0}),
+    ("TransE", {"model.k": 16, "penalty.strength": 0.0, **SAMPLED}),
+]
+
+
+@pytest.mark.parametrize(("model", "settings"), KINDS, ids=[name for name, _ in KINDS])
+def test_what_is_added_obeys_the_rules_of_the_graph(tmp_path, model, settings):
+    run = train(towns(), model, {**LEARNED, **settings}, tmp_path / "run")
+    facts = [("m4", "parent", "zoe"), ("zoe", "sibling", "a4")]
+    facts += [(f"m{i}", "raises", f"{child}{i}") for i in range(7) for child in "ab"]
+    asked = modulekge.Predictor(modulekge.add(run, facts, tmp_path / "new"))
+
+    def best(k=1, **question):
+        return {answer.name for answer in asked.predict(k=k, **question)}
+
+    assert best(head="zoe", relation="child") == {"m4"}
+    assert best(head="zoe", relation="lives_in") == {"town1"}
+    assert "zoe" in best(head="m4", relation="parent", k=3)
+    assert best(head="m8", relation="raises", k=2) == {"a8", "b8"}
+    assert best(tail="b7", relation="raises") == {"m7"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ([], "no triples; give at least one"),
+        ([("a", "b")], r"triple 1: \('a', 'b'\): expected three names"),
+        ([("a", "r", "b"), ("a", "r", "b", "c")], "triple 2"),
+        ([("a", "", "b")], "expected three names"),
+        (["abc"], "expected three names"),
+    ],
+)
+def test_what_are_no_triples_of_names_is_refused(run, tmp_path, facts, message):
+    with pytest.raises(DataError, match=message):
+        modulekge.add(run, facts, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_place_that_is_taken_is_refused_and_left_alone(run, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    for place in (tmp_path / "mine", run.folder.path):
+        before = sorted(path.name for path in place.iterdir())
+        with pytest.raises(RunError, match="exists already"):
+            modulekge.add(run, NEW, place)
+        assert sorted(path.name for path in place.iterdir()) == before
+
+
+def test_a_run_that_cannot_be_added_to_says_why(family, tmp_path):
+    config = resolve(family, "DistMult", [{"model": {"k": 2}, "train": {"epochs": 3, "batch": 5}}])
+    folder = RunFolder.create(tmp_path / "run", config, family)
+    with pytest.raises(RunError, match="no weights yet"):
+        modulekge.add(folder.path, NEW)
+    events = continue_run(folder)
+    for event in events:
+        if isinstance(event, EpochRecord) and event.valid:
+            break
+    with pytest.raises(RunError, match="a process is training this run; wait"):
+        modulekge.add(folder.path, NEW)
+    events.close()
+    with pytest.raises(ConfigError, match="only \\[train\\] settings can change"):
+        modulekge.add(folder.path, NEW, settings={"model.k": 4})
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_run_without_its_checkpoint_can_be_added_to(run, tmp_path):
+    run.folder.checkpoint.unlink()
+    check_what_was_known_stays(run, modulekge.add(run, NEW, tmp_path / "new"))
+
+
+def test_the_command_reads_a_file_says_what_it_did_and_takes_the_next_name(run, tmp_path):
+    rows = ["source,kind,target", *(",".join(fact) for fact in NEW)]
+    (tmp_path / "new.csv").write_text("\n".join(rows))
+    (tmp_path / "labels.csv").write_text("ida,Ida Rhodes\nada,Somebody Else\n")
+    options = ("--columns", "source,kind,target", "--labels", "labels.csv")
+    code, out, err = call("add", "run", "new.csv", *options, cwd=tmp_path)
+    assert code == 0, err
+    assert out.split() == [
+        "added", "facts", "4", "new", "entities", "2", "new", "relations", "1",
+        "facts", "between", "known", "entities", "1", "left", "out:", "known", "before", "1",
+    ]  # fmt: skip
+    assert "facts between known entities (1) move nothing; --refresh" in err
+    assert "kept in run-2" in err
+    vocabulary = load(tmp_path / "run-2").dataset.entities
+    assert (vocabulary.label(0), vocabulary.label(8)) == ("Ada Lovelace", "Ida Rhodes")
+    code, out, err = call("add", "run", "new.csv", *options, "--refresh", 1, "--json", cwd=tmp_path)
+    assert code == 0, err
+    found = json.loads(out)
+    assert (found["run"], found["facts"], found["known_before"]) == ("run-3", 4, 1)
+    assert found["drift"].keys() == {"mrr_before", "mrr_after", "changed"}
+    assert "move nothing" not in err
+    assert call("predict", "run-2", "--head", "Ida Rhodes", "--relation", "twin", cwd=tmp_path)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("ida\tchild\n", "new.tsv:1: expected 3 tab-separated fields"),
+        ("", "new.tsv: no triples"),
+        ("ada\tparent\tbob\n", "family: all of the 1 facts are known"),
+        (None, "new.tsv: no such file"),
+    ],
+)
+def test_a_file_that_adds_nothing_is_one_line_and_makes_nothing(run, tmp_path, content, message):
+    if content is not None:
+        (tmp_path / "new.tsv").write_text(content)
+    code, out, err = call("add", "run", "new.tsv", cwd=tmp_path)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert len(err.splitlines()) == 1
+    assert not (tmp_path / "run-2").exists()
