@@ -11,6 +11,7 @@ demo: .venv/installed
 	$(BIN)/modulekge predict $(DEMO) --head France --relation borders -k 10
 	$(BIN)/modulekge predict $(DEMO) --tail Swahili --relation official_language -k 5
 	@echo "Ask more: $(BIN)/modulekge predict $(DEMO) --head Japan --relation uses_currency"
+	@echo "Explore it in a browser: $(BIN)/modulekge serve $(DEMO)"
 
 test: .venv/installed-test
 	$(BIN)/ruff check .
@@ -24,7 +25,7 @@ slow: .venv/installed-test
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --editable .
+	$(BIN)/pip install --quiet --editable '.[serve]'
 	touch $@
 
 .venv/installed-test: .venv/installed
