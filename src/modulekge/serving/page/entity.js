@@ -1,0 +1,100 @@
+// The card of an entity: what is known about it, and what can be asked.
+
+import { go } from "./address.js";
+import { get, getOnce, of } from "./api.js";
+import { choice, count, el, entityLink, link, section, words } from "./dom.js";
+import { searchBox } from "./search.js";
+
+const PAGE = 50; // facts that "show more" adds
+export const ALL_RELATIONS = 500; // that can be chosen from a list
+
+/** Show an entity with its facts by relation. */
+export async function show({ run, params, signal, fail }) {
+  const [entity, relations] = await Promise.all([
+    get(of(run, "entity"), { name: params.name ?? "" }, signal),
+    getOnce(of(run, "relations"), { limit: ALL_RELATIONS }),
+  ]);
+  const facts = entity.facts.map((group) => factGroup(run, entity, group, { signal, fail }));
+  return {
+    title: entity.label,
+    said: `${entity.label}, ${count(entity.degree, "fact")}`,
+    body: [
+      el("div", { class: "entity-head" },
+        el("h1", {}, entity.label),
+        entity.name === entity.label ? null : el("p", { class: "name" }, entity.name),
+        entity.description ? el("p", { class: "lead" }, entity.description) : null,
+        el("p", { class: "actions" },
+          link("around", { run: run.name, name: entity.name }, "Neighbourhood"),
+          link("map", { run: run.name, name: entity.name }, "On the map"),
+        ),
+      ),
+      section("Ask", askForm(run, entity, relations.items, fail)),
+      section(`${count(entity.degree, "known fact")}`,
+        facts.length ? facts : el("p", { class: "quiet" }, "The graph says nothing about it.")),
+    ],
+  };
+}
+
+/** Return a question as the sentence it completes: "France borders ?". */
+export function sentence(head, relation, tail) {
+  return el("span", { class: "sentence" }, head, " ", el("em", {}, relation), " ", tail);
+}
+
+/** Return the parameters that ask for what is at the other end of a relation. */
+export function asking(run, entity, relation, direction) {
+  const side = direction === "out" ? "head" : "tail";
+  return { run: run.name, [side]: entity, relation };
+}
+
+function factGroup(run, entity, group, { signal, fail }) {
+  const { relation, direction, total } = group, name = words(relation.label);
+  const title = direction === "out" ? sentence(entity.label, name, "…") : sentence("…", name, entity.label);
+  const list = el("ul", { class: "chips" }, group.items.map((item) => fact(run, item)));
+  const more = el("button", { type: "button", class: "plain", hidden: group.items.length >= total, onclick: add });
+  const tell = () => (more.textContent = `Show more (${count(total - list.children.length)})`);
+  async function add() {
+    const page = {
+      name: entity.name, relation: relation.name, direction, offset: list.children.length, limit: PAGE,
+    };
+    more.disabled = true;
+    try {
+      const { facts } = await get(of(run, "entity"), page, signal);
+      const fresh = facts[0].items.map((item) => fact(run, item));
+      list.append(...fresh);
+      fresh[0]?.querySelector("a").focus();
+      more.hidden = list.children.length >= total;
+      tell();
+    } catch (error) {
+      if (!signal.aborted) fail(error, add);
+    } finally {
+      more.disabled = false;
+    }
+  }
+  tell();
+  const ask = link("ask", asking(run, entity.name, relation.name, direction), "Ask for more");
+  ask.classList.add("ask");
+  return el("div", { class: "facts panel" }, el("div", { class: "facts-head" }, el("h3", {}, title), ask), list, more);
+}
+
+function fact(run, { name, label, split }) {
+  const held = split === "train" ? null : el("small", { title: `held out from training: ${split}` }, split);
+  return el("li", {}, entityLink(run, name, [label, held]));
+}
+
+function askForm(run, entity, relations, fail) {
+  const relation = choice(relations.map(({ name, label }) => [name, words(label)]), null, { "aria-label": "Relation" });
+  const button = (direction, ...text) => el("button", { type: "button", onclick: () =>
+    go("ask", asking(run, entity.name, relation.value, direction)) }, ...text);
+  const other = searchBox({
+    run: () => run,
+    choose: ({ name }) => go("ask", { run: run.name, head: entity.name, tail: name }),
+    fail,
+    label: `How is ${entity.label} related to`,
+    placeholder: "another entity",
+  });
+  return el("div", { class: "panel asks" },
+    el("div", { class: "ask-row" }, relation,
+      button("out", sentence(entity.label, "…", "?")), button("in", sentence("?", "…", entity.label))),
+    el("div", { class: "ask-row" }, el("span", {}, `How is ${entity.label} related to`), other),
+  );
+}
