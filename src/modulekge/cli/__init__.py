@@ -1,7 +1,20 @@
 """The command line: parse, call one function, print."""
 
 # In the order in which the help lists their commands
-from modulekge.cli import data, models, runs, ask, why, export, kept, tune, studies  # isort: skip
+from modulekge.cli import data, models, runs, ask, why, serve, export, kept, tune, studies  # isort: skip
 from modulekge.cli.app import app, main
 
-__all__ = ["app", "ask", "data", "export", "kept", "main", "models", "runs", "studies", "tune", "why"]
+__all__ = [
+    "app",
+    "ask",
+    "data",
+    "export",
+    "kept",
+    "main",
+    "models",
+    "runs",
+    "serve",
+    "studies",
+    "tune",
+    "why",
+]
