@@ -8,7 +8,7 @@ export function parse(hash) {
 
 /** Return the address of a view; parameters without a value are left out. */
 export function href(view, params = {}) {
-  const given = Object.entries(params).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const given = Object.entries(params).filter(([, value]) => (value ?? "") !== "");
   const query = new URLSearchParams(given).toString();
   return `#/${view}${query && `?${query}`}`;
 }

@@ -6,7 +6,7 @@ const kept = new Map(); // what does not change while the server runs, by addres
 
 /** What the server refused, or that it is silent (status 0). */
 export class ServerError extends Error {
-  constructor(message, status) {
+  constructor(message, status = 400) {
     super(message);
     this.status = status;
   }

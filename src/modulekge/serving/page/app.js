@@ -15,9 +15,8 @@ import * as why from "./why.js";
 
 const VIEWS = { "": home, around, ask, compare, entity, map, run, why };
 const SLOW = 150; // ms after which a view that is not there yet is said to be loading
-const [main, banner, status, runChoice, themeButton] = ["main", "banner", "status", "run", "theme"].map((id) =>
-  document.getElementById(id),
-);
+const named = (id) => document.getElementById(id);
+const main = named("main"), banner = named("banner"), runChoice = named("run"), themeButton = named("theme");
 const scrolled = new Map(); // how far down each address was left
 let drawing = new AbortController(), address = location.hash, followed = true, current = null;
 
@@ -31,10 +30,10 @@ async function draw() {
   try {
     const runs = await getOnce("runs");
     const chosen = params.run === undefined ? runs[0] : runs.find((each) => each.name === params.run);
-    if (!VIEWS[view]) throw new ServerError(`This page has no view “${view}”; begin at the start page.`, 404);
-    if (!chosen) throw new ServerError(`The server has no run “${params.run}”; choose one of its runs above.`, 404);
-    current = chosen;
-    frame(view, params, runs, chosen);
+    current = chosen ?? runs[0];
+    frame(view, params, runs, current);
+    if (!chosen) throw new ServerError(`The server has no run “${params.run}”; choose one above.`);
+    if (!VIEWS[view]) throw new ServerError(`This page has no view “${view}”; begin at the start page.`);
     const shown = await VIEWS[view].show({ run: chosen, runs, params, signal, fail });
     if (signal.aborted) return;
     place(shown);
@@ -52,9 +51,9 @@ async function draw() {
 function place({ title, body, said }) {
   const focus = document.activeElement?.id, wasInside = main.contains(document.activeElement);
   banner.hidden = true;
-  main.replaceChildren(...body.flat());
+  main.replaceChildren(...body.flat().filter(Boolean));
   document.title = `${title} · modulekge`;
-  status.textContent = said ?? title;
+  named("status").textContent = said ?? title;
   const heading = main.querySelector("h1");
   heading?.setAttribute("tabindex", "-1");
   const same = wasInside && focus && document.getElementById(focus);
@@ -65,7 +64,7 @@ function place({ title, body, said }) {
 
 /** Bring the parts that all views share up to the address. */
 function frame(view, params, runs, chosen) {
-  document.getElementById("brand").href = href("", { run: chosen.name });
+  named("brand").href = href("", { run: chosen.name });
   for (const tab of document.querySelectorAll("nav a")) {
     tab.href = href(tab.dataset.view, { run: chosen.name });
     if (tab.dataset.view === view) tab.setAttribute("aria-current", "page");
@@ -86,9 +85,9 @@ function fail(error, retry) {
   const known = error instanceof ServerError;
   if (!known) console.error(error);
   banner.replaceChildren(
-    el("span", {}, known ? error.message : "This page made a mistake; the console of the browser names it."),
-    el("button", { type: "button", onclick: again }, "Retry"),
-    el("button", { type: "button", class: "plain", onclick: () => (banner.hidden = true) }, "Close"),
+    el("span", known ? error.message : "This page made a mistake; the console of the browser names it."),
+    el("button", { onclick: again }, "Retry"),
+    el("button.plain", { onclick: () => (banner.hidden = true) }, "Close"),
   );
   banner.hidden = false;
 }
@@ -100,12 +99,12 @@ function askForToken(message) {
     keepToken(input.value.trim());
     draw();
   };
-  const form = el("form", { class: "token", onsubmit: keep },
-    el("h1", {}, "This server asks for a token"),
-    el("p", { class: "quiet" }, message),
+  const form = el("form.token", { onsubmit: keep },
+    el("h1", "This server asks for a token"),
+    el("p.quiet", message),
     el("label", { for: "token" }, "Token"), input,
-    el("button", {}, "Continue"),
-    el("p", { class: "quiet" }, "It is kept in this tab only, and forgotten when the tab is closed."),
+    el("button", "Continue"),
+    el("p.quiet", "It is kept in this tab only, and forgotten when the tab is closed."),
   );
   place({ title: "Token", body: [form] });
   input.focus();
@@ -129,7 +128,7 @@ themeButton.addEventListener("click", () => {
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", nameTheme);
 
-document.getElementById("search").append(searchBox({
+named("search").append(searchBox({
   run: () => current,
   choose: ({ name }) => go("entity", { run: current.name, name }),
   fail,
@@ -147,7 +146,7 @@ document.addEventListener("keydown", (event) => {
 document.addEventListener("click", (event) => {
   followed ||= event.target.closest("a[href^='#']") !== null;
 });
-document.getElementById("skip").addEventListener("click", (event) => {
+named("skip").addEventListener("click", (event) => {
   event.preventDefault();
   main.focus();
 });

@@ -2,23 +2,30 @@
 
 import { href } from "./address.js";
 
-/** Return an element with attributes, listeners ("onclick") and children: nodes, text, or null for none. */
-export function el(tag, attributes = {}, ...children) {
-  return filled(document.createElement(tag), attributes, children);
+/**
+ * Return an element, with classes as in "p.quiet". First come its attributes and listeners ("onclick"), if
+ * any, then its children: nodes, text, or null for none.
+ */
+export function el(tag, ...rest) {
+  const [name, ...classes] = tag.split(".");
+  return filled(document.createElement(name), classes, rest);
 }
 
 /** Return an element of a drawing. */
-export function svg(tag, attributes = {}, ...children) {
-  return filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+export function svg(tag, ...rest) {
+  const [name, ...classes] = tag.split(".");
+  return filled(document.createElementNS("http://www.w3.org/2000/svg", name), classes, rest);
 }
 
-function filled(node, attributes, children) {
+function filled(node, classes, rest) {
+  const attributes = rest[0]?.constructor === Object ? rest.shift() : {};
   for (const [name, value] of Object.entries(attributes)) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else node.setAttribute(name, value === true ? "" : value);
   }
-  node.append(...children.flat(2).filter((child) => child !== undefined && child !== null));
+  node.classList.add(...classes);
+  node.append(...rest.flat(2).filter((child) => child !== undefined && child !== null));
   return node;
 }
 
@@ -34,12 +41,12 @@ export function entityLink(run, name, label = name) {
 
 /** Return a part of the page under a heading. */
 export function section(title, ...children) {
-  return el("section", {}, el("h2", {}, title), ...children);
+  return el("section", el("h2", title), ...children);
 }
 
 /** Return a bar that is filled to a share, with words for those who do not see it. */
 export function bar(share, { words, second = false } = {}) {
-  const fill = el("span", { class: "fill" });
+  const fill = el("span.fill");
   fill.style.width = `${100 * Math.min(1, Math.max(0, share))}%`;
   const role = words ? { role: "img", "aria-label": words, title: words } : { "aria-hidden": "true" };
   return el("span", { class: second ? "bar second" : "bar", ...role }, fill);
@@ -47,7 +54,7 @@ export function bar(share, { words, second = false } = {}) {
 
 /** Return a figure with what it is called. */
 export function tile(value, name, more) {
-  return el("div", { class: "tile" }, el("strong", {}, value), el("span", {}, name), more && el("small", {}, more));
+  return el("div.tile", el("strong", value), el("span", name), more ? el("small", more) : null);
 }
 
 /** Return a list to choose from: [value, text] each. */
@@ -58,16 +65,16 @@ export function choice(options, chosen, attributes = {}) {
 
 /** Return a place that says it is loading, until what it waits for is there, or says what went wrong. */
 export function later(load, draw, { signal, waiting = "Loading…" } = {}) {
-  const place = el("div", { class: "later" });
+  const place = el("div.later");
   const start = async () => {
-    place.replaceChildren(el("p", { class: "quiet loading" }, waiting));
+    place.replaceChildren(el("p.quiet.loading", waiting));
     try {
       const value = await load();
       if (!signal?.aborted) place.replaceChildren(...[draw(value)].flat());
     } catch (error) {
       if (signal?.aborted) return;
-      const retry = el("button", { type: "button", onclick: start }, "Retry");
-      place.replaceChildren(el("p", { class: "notice" }, `${error.message} `, retry));
+      const retry = el("button", { onclick: start }, "Retry");
+      place.replaceChildren(el("p.notice", `${error.message} `, retry));
     }
   };
   start();
@@ -90,7 +97,7 @@ export function figure(number, digits = 3) {
 export function percent(share) {
   if (!Number.isFinite(share)) return "–";
   const value = 100 * share;
-  if (value > 0 && value < 0.1) return "< 0.1\u202f%";
+  if (value > 0 && value < 0.1) return "<\u202f0.1\u202f%";
   return `${value < 1 && value > 0 ? value.toFixed(1) : Math.round(value)}\u202f%`;
 }
 

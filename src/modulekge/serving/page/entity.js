@@ -19,25 +19,26 @@ export async function show({ run, params, signal, fail }) {
     title: entity.label,
     said: `${entity.label}, ${count(entity.degree, "fact")}`,
     body: [
-      el("div", { class: "entity-head" },
-        el("h1", {}, entity.label),
-        entity.name === entity.label ? null : el("p", { class: "name" }, entity.name),
-        entity.description ? el("p", { class: "lead" }, entity.description) : null,
-        el("p", { class: "actions" },
+      el("div.entity-head",
+        el("h1", entity.label),
+        entity.name === entity.label ? null : el("p.name", entity.name),
+        entity.description ? el("p.lead", entity.description) : null,
+        el("p.actions",
           link("around", { run: run.name, name: entity.name }, "Neighbourhood"),
           link("map", { run: run.name, name: entity.name }, "On the map"),
         ),
       ),
-      section("Ask", askForm(run, entity, relations.items, fail)),
-      section(`${count(entity.degree, "known fact")}`,
-        facts.length ? facts : el("p", { class: "quiet" }, "The graph says nothing about it.")),
+      section("Ask the model", askForm(run, entity, relations.items, fail)),
+      section(count(entity.degree, "known fact"), facts.length
+        ? el("div.panel", facts)
+        : el("p.quiet", "The graph says nothing about it.")),
     ],
   };
 }
 
 /** Return a question as the sentence it completes: "France borders ?". */
 export function sentence(head, relation, tail) {
-  return el("span", { class: "sentence" }, head, " ", el("em", {}, relation), " ", tail);
+  return el("span.sentence", head, " ", el("em", relation), " ", tail);
 }
 
 /** Return the parameters that ask for what is at the other end of a relation. */
@@ -49,8 +50,8 @@ export function asking(run, entity, relation, direction) {
 function factGroup(run, entity, group, { signal, fail }) {
   const { relation, direction, total } = group, name = words(relation.label);
   const title = direction === "out" ? sentence(entity.label, name, "…") : sentence("…", name, entity.label);
-  const list = el("ul", { class: "chips" }, group.items.map((item) => fact(run, item)));
-  const more = el("button", { type: "button", class: "plain", hidden: group.items.length >= total, onclick: add });
+  const list = el("ul.chips", group.items.map((item) => fact(run, item)));
+  const more = el("button.plain", { onclick: add, hidden: group.items.length >= total });
   const tell = () => (more.textContent = `Show more (${count(total - list.children.length)})`);
   async function add() {
     const page = {
@@ -73,18 +74,25 @@ function factGroup(run, entity, group, { signal, fail }) {
   tell();
   const ask = link("ask", asking(run, entity.name, relation.name, direction), "Ask for more");
   ask.classList.add("ask");
-  return el("div", { class: "facts panel" }, el("div", { class: "facts-head" }, el("h3", {}, title), ask), list, more);
+  return el("div.facts", el("h3", title), el("div", list, more), ask);
 }
 
 function fact(run, { name, label, split }) {
   const held = split === "train" ? null : el("small", { title: `held out from training: ${split}` }, split);
-  return el("li", {}, entityLink(run, name, [label, held]));
+  return el("li", entityLink(run, name, [label, held]));
 }
 
+/** Return what can be asked: either end of any relation, or how two entities are related. */
 function askForm(run, entity, relations, fail) {
-  const relation = choice(relations.map(({ name, label }) => [name, words(label)]), null, { "aria-label": "Relation" });
-  const button = (direction, ...text) => el("button", { type: "button", onclick: () =>
-    go("ask", asking(run, entity.name, relation.value, direction)) }, ...text);
+  const names = new Map(relations.map(({ name, label }) => [name, words(label)]));
+  const relation = choice([...names], null, { "aria-label": "Relation", onchange: name });
+  const ask = (direction) => () => go("ask", asking(run, entity.name, relation.value, direction));
+  const [out, back] = ["out", "in"].map((way) => el("button", { onclick: ask(way) }));
+  function name() {
+    const chosen = names.get(relation.value);
+    out.replaceChildren(sentence(entity.label, chosen, "?"));
+    back.replaceChildren(sentence("?", chosen, entity.label));
+  }
   const other = searchBox({
     run: () => run,
     choose: ({ name }) => go("ask", { run: run.name, head: entity.name, tail: name }),
@@ -92,9 +100,9 @@ function askForm(run, entity, relations, fail) {
     label: `How is ${entity.label} related to`,
     placeholder: "another entity",
   });
-  return el("div", { class: "panel asks" },
-    el("div", { class: "ask-row" }, relation,
-      button("out", sentence(entity.label, "…", "?")), button("in", sentence("?", "…", entity.label))),
-    el("div", { class: "ask-row" }, el("span", {}, `How is ${entity.label} related to`), other),
+  name();
+  return el("div.panel.asks",
+    el("div.ask-row", relation, out, back),
+    el("div.ask-row", el("span", `How is ${entity.label} related to`), other),
   );
 }

@@ -14,10 +14,10 @@ let boxes = 0;
 export function searchBox({ run, choose, fail, label, placeholder }) {
   const id = `suggestions-${++boxes}`;
   const list = el("ul", { role: "listbox", id, "aria-label": "Suggestions", hidden: true });
-  const said = el("span", { class: "unseen", role: "status" });
+  const said = el("span.unseen", { role: "status" });
   const input = el("input", {
     type: "search", role: "combobox", autocomplete: "off", autocapitalize: "off", spellcheck: "false",
-    "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": id, "aria-label": label, placeholder,
+    placeholder, "aria-label": label, "aria-autocomplete": "list", "aria-controls": id, "aria-expanded": "false",
   });
   let found = [], active = -1, asking = new AbortController(), timer;
 
@@ -54,7 +54,7 @@ export function searchBox({ run, choose, fail, label, placeholder }) {
     list.replaceChildren(...found.map((entity, i) => suggestion(entity, text, {
       id: `${id}-${i}`, onpointerdown: (event) => event.preventDefault(), onclick: () => pick(i),
     })));
-    if (!found.length) list.append(el("li", { class: "none quiet" }, `Nothing is called “${text}”.`));
+    if (!found.length) list.append(el("li.none.quiet", `Nothing is called “${text}”.`));
     said.textContent = found.length ? `${count(total, "suggestion")}` : `Nothing is called ${text}.`;
     list.hidden = false;
     input.setAttribute("aria-expanded", String(found.length > 0));
@@ -92,13 +92,13 @@ export function searchBox({ run, choose, fail, label, placeholder }) {
     timer = setTimeout(ask, PAUSE);
   });
   input.addEventListener("blur", close);
-  return el("div", { class: "search" }, input, list, said);
+  return el("div.search", input, list, said);
 }
 
 function suggestion(entity, text, attributes) {
-  const name = entity.name === entity.label ? null : el("span", { class: "name" }, entity.name);
-  const degree = el("span", { class: "quiet" }, count(entity.degree, "fact"));
-  return el("li", { role: "option", ...attributes }, el("span", {}, ...marked(entity.label, text)), name, degree);
+  const name = entity.name === entity.label ? null : el("span.name", entity.name);
+  const degree = el("span.quiet", count(entity.degree, "fact"));
+  return el("li", { role: "option", ...attributes }, el("span", ...marked(entity.label, text)), name, degree);
 }
 
 /** The label, with what was typed set off. */
@@ -106,5 +106,5 @@ function marked(label, text) {
   const at = label.toLowerCase().indexOf(text.toLowerCase());
   if (at < 0) return [label];
   const end = at + text.length;
-  return [label.slice(0, at), el("mark", {}, label.slice(at, end)), label.slice(end)];
+  return [label.slice(0, at), el("mark", label.slice(at, end)), label.slice(end)];
 }

@@ -7,27 +7,28 @@ import { sentence } from "./entity.js";
 /** Show what speaks for a triple. */
 export async function show({ run, params, signal }) {
   const { head, relation, tail } = params;
-  if (!head || !relation || !tail) throw new ServerError("This address names no triple to explain.", 400);
+  if (!head || !relation || !tail) throw new ServerError("This address names no triple to explain.");
   const why = await post(of(run, "explain"), { head, relation, tail }, signal);
   const [h, r, t] = why.triple.labels;
   return {
     title: `Why ${h} ${words(r)} ${t}?`,
     body: [
-      el("h1", { class: "question" }, "Why ", triple(run, why.triple), "?"),
-      el("div", { class: "tiles" },
-        tile(why.split === null ? "new" : "known", why.split === null ? "in no split of the graph" : kept(why.split)),
+      el("h1.question", "Why ", triple(run, why.triple), "?"),
+      el("div.tiles",
+        tile(why.split === null ? "new" : "known", kept(why.split)),
         standing(why.as_tail, link("ask", { run: run.name, head, relation }, sentence(h, words(r), "?"))),
         standing(why.as_head, link("ask", { run: run.name, relation, tail }, sentence("?", words(r), t))),
       ),
       section("Facts that speak for it", supports(run, why)),
       section("Paths from one to the other", routes(run, why.routes)),
-      section("Entities like them", el("div", { class: "columns" },
+      section("Entities like them", el("div.columns",
         near(run, why.triple.head, h, why.near_head), near(run, why.triple.tail, t, why.near_tail))),
     ],
   };
 }
 
 function kept(split) {
+  if (split === null) return "in no split of the graph";
   return split === "train" ? "a training fact" : `held out from training: ${split}`;
 }
 
@@ -41,18 +42,19 @@ function triple(run, { head, relation, tail, labels }) {
 }
 
 function supports(run, { supports: found, candidates, facts_around: around }) {
-  if (!found.length) return el("p", { class: "quiet" }, "No training fact around it raises its score.");
+  if (!found.length) return el("p.quiet", "No training fact around it raises its score.");
   const most = found[0].share;
   const rows = found.map(({ fact, share }) =>
-    el("li", {}, triple(run, fact), bar(share / most), el("span", {}, percent(share))));
+    el("li", triple(run, fact), bar(share / most), el("span", percent(share))));
   const looked = candidates < around ? `${count(candidates)} of ${count(around)}` : `all ${count(around)}`;
   const note = `Share of what raises the score, over ${looked} training facts that touch either end.`;
-  return [el("ul", { class: "bars wide" }, rows), el("p", { class: "quiet" }, note)];
+  return [el("ul.bars.wide", rows), el("p.quiet", note)];
 }
 
 function routes(run, found) {
-  if (!found.length) return el("p", { class: "quiet" }, "No path of up to three training facts leads there.");
-  return el("ul", { class: "routes" }, found.map((route) => el("li", { class: "panel" }, chain(run, route), worth(route))));
+  if (!found.length) return el("p.quiet", "No path of up to three training facts leads there.");
+  const items = found.map((route) => el("li.panel", chain(run, route), worth(route)));
+  return el("ul.routes", items);
 }
 
 /** Return a path as entities with arrows between them, each as its fact points. */
@@ -62,25 +64,25 @@ function chain(run, { facts, ways }) {
     const there = [fact.head, h], back = [fact.tail, t];
     return ways[i] === "forward" ? [there, back] : [back, there];
   });
-  const node = ([name, label]) => el("span", { class: "node" }, entityLink(run, name, label));
+  const node = ([name, label]) => el("span.node", entityLink(run, name, label));
   const steps = facts.flatMap((fact, i) => [
-    el("span", { class: `step ${ways[i]}` }, el("span", {}, words(fact.labels[1])), " "),
+    el("span", { class: `step ${ways[i]}` }, el("span", words(fact.labels[1])), " "),
     node(ends[i][1]),
   ]);
-  return el("p", { class: "chain" }, node(ends[0][0]), " ", ...steps.flatMap((step) => [step, " "]));
+  return el("p.chain", node(ends[0][0]), " ", ...steps.flatMap((step) => [step, " "]));
 }
 
 function worth({ evidence, paths }) {
   const { share, chance, pairs } = evidence;
   const such = paths > 1 ? ` There are ${count(paths)} such paths here.` : "";
-  return el("p", { class: "quiet" },
+  return el("p.quiet",
     `Of ${count(pairs, "other pair")} joined like this, the relation holds for ${percent(share)}; `,
     `by chance for ${percent(chance)}.${such}`);
 }
 
 function near(run, name, label, found) {
   const rows = found.map((each) =>
-    el("li", {}, entityLink(run, each.name, each.label), el("span", { class: "quiet" }, figure(each.likeness, 2))));
-  return el("div", { class: "panel" }, el("h3", {}, "Nearest to ", entityLink(run, name, label)),
-    el("ol", { class: "near" }, rows));
+    el("li", entityLink(run, each.name, each.label), el("span.quiet", figure(each.likeness, 2))));
+  return el("div.panel", el("h3", "Nearest to ", entityLink(run, name, label)),
+    el("ol.near", rows));
 }
