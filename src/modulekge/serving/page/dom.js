@@ -24,7 +24,7 @@ function filled(node, classes, rest) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else node.setAttribute(name, value === true ? "" : value);
   }
-  node.classList.add(...classes);
+  if (classes.length) node.classList.add(...classes);
   node.append(...rest.flat(2).filter((child) => child !== undefined && child !== null));
   return node;
 }
