@@ -27,6 +27,12 @@ BESIDE = {
     ("serving", "studies"),
 }  # of one level, and strangers to each other
 CORE = {"torch", "numpy", "safetensors", "pyarrow", "rich", "typer", "jaxtyping"}
+WEB = {
+    "fastapi",
+    "pydantic",
+    "starlette",
+}  # the extra "serve"; two files import it, and the program only these
+WEB_FILES = {"http.py", "requests.py"}
 WITH_TORCH = {"triton"}  # which brings it where there are GPUs; only kernels.py imports it
 
 
@@ -67,7 +73,12 @@ def test_the_core_needs_no_more_than_it_says():
     import sys
 
     ours = {"modulekge", *sys.stdlib_module_names}
-    found = {module.split(".")[0] for path, _, module in imports() if path.name != "kernels.py"}
+    special = {"kernels.py", *WEB_FILES}
+    found = {module.split(".")[0] for path, _, module in imports() if path.name not in special}
     assert found - ours == CORE
+    web = {module.split(".")[0] for path, _, module in imports() if path.name in WEB_FILES}
+    assert web - ours - CORE == WEB
+    eager = {module for path, _, module in imports() if path.name not in WEB_FILES}
+    assert not eager & {"modulekge.serving.http", "modulekge.serving.requests"}
     kernels = {module.split(".")[0] for path, _, module in imports() if path.name == "kernels.py"}
     assert kernels - ours - CORE == WITH_TORCH

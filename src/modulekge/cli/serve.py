@@ -65,6 +65,7 @@ def serve(
     names = {*http.LOOPBACK, host.lower(), *(name.lower() for name in allow_host or ())}
     names |= set() if local else {socket.gethostname().lower(), socket.getfqdn().lower()}
     application = http.make_app(service, metrics, token, frozenset(names), not local)
+    listening.listen()  # from now on who comes waits
     address = listening.getsockname()
     shown = f"[{address[0]}]" if ":" in address[0] else address[0]
     typer.echo(f"{', '.join(service.runs)}: explore at http://{shown}:{address[1]}/ (Ctrl-C ends it)")

@@ -13,6 +13,8 @@ from modulekge.errors import ModulekgeError
 Q = TypeVar("Q")
 A = TypeVar("A")
 
+_PATIENCE = 5.0  # seconds that the end of the batch under way is waited for; the thread is a daemon
+
 
 class BusyError(ModulekgeError):
     """More was asked than can wait, or the server is stopping; later it may be answered."""
@@ -82,8 +84,7 @@ class Batcher(Generic[Q, A]):
         for future in refused:
             if future.set_running_or_notify_cancel():
                 future.set_exception(BusyError("the server is stopping; ask again when it is back"))
-        if self._thread is not threading.current_thread():
-            self._thread.join()
+        self._thread.join(_PATIENCE)
 
     def __enter__(self) -> "Batcher[Q, A]":
         return self

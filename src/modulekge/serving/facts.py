@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -19,6 +20,7 @@ Ids = NDArray[np.int64]
 class Group:
     """The facts of one entity with one relation in one direction: the entities at the other end."""
 
+    question: int
     relation: int
     direction: Direction
     others: Ids
@@ -60,10 +62,19 @@ class Facts:
         starts = np.concatenate([[0], counts.cumsum()])
         return cls(n, rows[order], starts, np.bincount(relations, minlength=n))
 
-    @property
+    @cached_property
     def degrees(self) -> Ids:
         """In how many facts each entity occurs; one with itself counts twice."""
         return np.diff(self.starts)
+
+    def degree(self, entity: int) -> int:
+        """Return in how many facts an entity occurs."""
+        return int(self.degrees[entity])
+
+    @cached_property
+    def entities(self) -> Ids:
+        """The entity of each row."""
+        return np.repeat(np.arange(len(self.degrees)), self.degrees)
 
     def around(self, entity: int) -> Ids:
         """Return (question, other end, place of the split) of each fact of an entity."""
@@ -79,12 +90,11 @@ class Facts:
         for question, part in zip(questions.tolist(), np.split(rows, first[1:]), strict=True):
             direction = DIRECTIONS[question // self.n_relations]
             splits = [SPLITS[i] for i in part[:, 2].tolist()]
-            yield Group(question % self.n_relations, direction, part[:, 1], splits)
+            yield Group(question, question % self.n_relations, direction, part[:, 1], splits)
 
     def most_asked(self) -> Ids:
         """Return the question that each entity occurs in most; -1 where it occurs in none."""
-        entities = np.repeat(np.arange(len(self.degrees)), self.degrees)
-        keys, counts = np.unique(entities * 2 * self.n_relations + self.rows[:, 0], return_counts=True)
+        keys, counts = np.unique(self.entities * 2 * self.n_relations + self.rows[:, 0], return_counts=True)
         owners, questions = keys // (2 * self.n_relations), keys % (2 * self.n_relations)
         order = np.lexsort((questions, -counts, owners))
         found, first = np.unique(owners[order], return_index=True)

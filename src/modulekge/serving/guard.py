@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from modulekge.serving.metrics import Metrics
@@ -18,9 +18,11 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Headers = tuple[tuple[bytes, bytes], ...]
 
+INTERNAL = "internal error; the server's log has a line about it"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-_OPEN = ("/api/", "/metrics")  # need the token, where there is one; the page itself holds no data
+_SECRET = ("/api/", "/metrics")  # need the token, where there is one; the page itself holds no data
 _HEADERS = [
     (
         b"content-security-policy",
@@ -42,13 +44,15 @@ class Limits:
     under_way: int = 512  # requests
 
 
-@dataclass(frozen=True)
-class RefusedError(Exception):
-    """A request that is not passed on: its status and what to do."""
+LIMITS = Limits()
 
-    status: int
-    message: str
-    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+class RefusedError(Exception):
+    """A request that is not passed on: its status, what to do, and headers that go with it."""
+
+    def __init__(self, status: int, message: str, headers: Headers = ()) -> None:
+        super().__init__(message)
+        self.status, self.headers = status, headers
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +68,7 @@ class Guard:
     token: str | None = None
     hosts: frozenset[str] | None = LOOPBACK
     numbers: bool = False
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = LIMITS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
@@ -77,11 +81,9 @@ class Guard:
             await self._serve(scope, receive, reply)
         except RefusedError as refusal:
             await reply.fail(refusal)
-        except asyncio.CancelledError:
-            raise
         except Exception as error:
             print(f"internal error: {type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
-            await reply.fail(RefusedError(500, "internal error; the server's log has a line about it"))
+            await reply.fail(RefusedError(500, INTERNAL))
         finally:
             self.metrics.under_way -= 1
             route = getattr(scope.get("route"), "path", "other")
@@ -108,7 +110,7 @@ class Guard:
                 400,
                 f"this server is not called {host[:80]!r}; ask one of {names}, or start it with --allow-host",
             )
-        if self.token is None or not path.startswith(_OPEN):
+        if self.token is None or not path.startswith(_SECRET):
             return
         given = headers.get(b"authorization", b"")
         if not hmac.compare_digest(given, b"Bearer " + self.token.encode()):
@@ -124,7 +126,7 @@ class Guard:
             413, f"the body has more than {most:,} bytes; ask in smaller batches", _CLOSE
         )
         length = headers.get(b"content-length", b"0")
-        if not length.isdigit() or int(length[:20]) > most:
+        if not length.isdigit() or len(length) > 15 or int(length) > most:
             raise too_large
         body = bytearray()
         try:
@@ -200,7 +202,7 @@ class _Reply:
     async def fail(self, refusal: RefusedError) -> None:
         if self.status:  # an answer had begun; there is nothing more to say
             return
-        body = json.dumps({"error": refusal.message, "field": None}).encode()
+        body = json.dumps({"error": str(refusal), "field": None}).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
         start = {
             "type": "http.response.start",

@@ -1,7 +1,7 @@
 """The explorer over HTTP: thin typed routes around the service. Needs the extra 'serve'."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from importlib import resources
@@ -16,13 +16,14 @@ from modulekge.errors import ModulekgeError, UnknownNameError
 from modulekge.serving.batching import BusyError
 from modulekge.serving.explain import Explanation
 from modulekge.serving.facts import Direction
-from modulekge.serving.guard import LOOPBACK, Guard, Limits
+from modulekge.serving.guard import INTERNAL, LIMITS, LOOPBACK, Guard, Limits
 from modulekge.serving.metrics import Metrics
 from modulekge.serving.reference import reference_page
 from modulekge.serving.relations import RelationAlgebra
 from modulekge.serving.requests import (
     MOST_POINTS,
     PROBLEMS,
+    QUESTION_KINDS,
     Answers,
     Explain,
     Health,
@@ -36,7 +37,7 @@ from modulekge.serving.requests import (
     SetForTails,
     Text,
 )
-from modulekge.serving.service import FIRST, Service
+from modulekge.serving.service import Service
 from modulekge.serving.views import (
     AnswerSetView,
     EntityCard,
@@ -65,7 +66,7 @@ def make_app(
     token: str | None = None,
     hosts: frozenset[str] | None = LOOPBACK,
     numbers: bool = False,
-    limits: Limits = Limits(),  # noqa: B008
+    limits: Limits = LIMITS,
 ) -> Guard:
     """Return the ASGI application that serves the runs, behind its guard.
 
@@ -86,6 +87,7 @@ def make_app(
         docs_url=None,
         redoc_url=None,
         lifespan=life,
+        redirect_slashes=False,
     )
     app.include_router(_runs(service))
     app.include_router(_server(service, metrics))
@@ -93,6 +95,7 @@ def make_app(
     app.add_exception_handler(HTTPException, _http_problem)
     app.add_exception_handler(RequestValidationError, _validation_problem)
     app.add_exception_handler(ModulekgeError, _problem)
+    app.add_exception_handler(Exception, _our_problem)
     return Guard(app, metrics, token, hosts, numbers, limits)
 
 
@@ -118,18 +121,17 @@ def _runs(service: Service) -> APIRouter:
     @router.get("/{run}/algebra")
     async def algebra(run: RunName) -> RelationAlgebra:
         """What the relations are to each other: symmetric, inverse, composed. Computed once."""
-        served = service[run]
-        return await _soon(served.later(lambda: served.algebra))
+        return await _soon(service[run].algebra())
 
     @router.get("/{run}/relations")
     async def relations(run: RunName, limit: Limit = 100, offset: Offset = 0) -> RelationPage:
         """Relations, the most used first."""
-        return service[run].relations(limit, offset)
+        return service[run].lookup.relations(limit, offset)
 
     @router.get("/{run}/entities")
     async def entities(run: RunName, search: Text = "", limit: Limit = 20, offset: Offset = 0) -> EntityPage:
         """Entities whose name or label matches: exact, by prefix, by word, then alike. Else by degree."""
-        return service[run].entities(search, limit, offset)
+        return service[run].lookup.entities(search, limit, offset)
 
     @router.get("/{run}/entity")
     async def entity(
@@ -137,36 +139,32 @@ def _runs(service: Service) -> APIRouter:
         name: Text,
         relation: Annotated[str | None, Query(max_length=1000)] = None,
         direction: Direction | None = None,
-        limit: Limit = FIRST,
+        limit: Limit = 20,
         offset: Offset = 0,
     ) -> EntityCard:
         """An entity with its known facts by relation and direction; or one group of them, page by page."""
-        return service[run].entity(name, relation, direction, limit, offset)
+        return service[run].lookup.entity(name, relation, direction, limit, offset)
 
     @router.post("/{run}/predict")
     async def predict(run: RunName, asked: Predict) -> Answers:
         """The best answers to questions with one of head, relation, tail left out."""
-        served = service[run]
         questions = [question.question() for question in asked.questions]
-        return Answers(await _soon(served.predict(served.ask(questions, asked.k, asked.known))))
+        return Answers(await _soon(service[run].predict(questions, asked.k, asked.known)))
 
     @router.post("/{run}/answer-set")
     async def answer_set(run: RunName, asked: SetForTails | SetForHeads) -> AnswerSetView:
         """As many new answers as contain the missing one with this probability."""
-        served = service[run]
-        return await _soon(served.later(lambda: served.answer_set(asked.question(), asked.coverage)))
+        return await _soon(service[run].answer_set(asked.question(), asked.coverage))
 
     @router.post("/{run}/score")
     async def score(run: RunName, asked: Score) -> Links:
         """Score, probability and ranks of triples."""
-        served = service[run]
-        return Links(await _soon(served.later(lambda: served.score(asked.triples))))
+        return Links(await _soon(service[run].score(asked.triples)))
 
     @router.post("/{run}/explain")
     async def explain(run: RunName, asked: Explain) -> Explanation:
         """What speaks for a triple: facts, paths, like entities."""
-        served = service[run]
-        return await _soon(served.later(lambda: served.explain(asked.head, asked.relation, asked.tail)))
+        return await _soon(service[run].explain((asked.head, asked.relation, asked.tail)))
 
     @router.get("/{run}/neighbours")
     async def neighbours(
@@ -176,29 +174,27 @@ def _runs(service: Service) -> APIRouter:
         predicted: Annotated[int, Query(ge=0, le=50)] = 8,
     ) -> Neighbourhood:
         """Known facts around an entity, and its most probable new links."""
-        served = service[run]
-        return await _soon(served.later(lambda: served.neighbourhood(name, known, predicted)))
+        return await _soon(service[run].neighbourhood(name, known, predicted))
 
     @router.get("/{run}/map")
     async def entity_map(
         run: RunName, limit: Annotated[int, Query(ge=1, le=MOST_POINTS)] = 2000
     ) -> EntityMap:
         """The best-connected entities on a plane, by their vectors' first two principal components."""
-        served = service[run]
-        return await _soon(served.later(lambda: served.map(limit)))
+        return await _soon(service[run].map(limit))
 
     return router
 
 
 def _server(service: Service, metrics: Metrics) -> APIRouter:
-    router = APIRouter()
+    router = APIRouter(responses=PROBLEMS)
 
     @router.get("/health")
     async def health() -> Health:
         """Whether the server is up."""
         return Health("ok", __version__, len(service.runs))
 
-    @router.get("/metrics", response_class=PlainTextResponse, responses={401: PROBLEMS[401]})
+    @router.get("/metrics", response_class=PlainTextResponse)
     async def numbers() -> PlainTextResponse:
         """Requests, seconds, batches and what waits, as Prometheus reads them."""
         queued = {name: run.answers.queued for name, run in service.runs.items()}
@@ -249,6 +245,11 @@ async def _problem(request: Request, error: Exception) -> JSONResponse:
     return _json(404 if isinstance(error, UnknownNameError) else 400, message, getattr(error, "field", None))
 
 
+async def _our_problem(request: Request, error: Exception) -> JSONResponse:
+    """Tell nothing of an error of ours; the guard writes a line about it."""
+    return _json(500, INTERNAL)
+
+
 async def _http_problem(request: Request, error: Exception) -> JSONResponse:
     """Say what is wrong with an address or a body."""
     assert isinstance(error, HTTPException)
@@ -263,12 +264,20 @@ async def _http_problem(request: Request, error: Exception) -> JSONResponse:
 async def _validation_problem(request: Request, error: Exception) -> JSONResponse:
     """Say which part of a request is out of its bounds; the part itself is not repeated."""
     assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    if first["type"] == "json_invalid":
-        return _json(400, "the body is not valid JSON; send an object as /docs describes it")
-    place = [part for part in first["loc"][1:] if part not in ("ForTails", "ForHeads", "ForRelations")]
-    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
-    if len(place) != len(first["loc"]) - 1 or "SetFor" in field:
-        field = field.partition(".SetFor")[0]
-        return _json(422, "leave out exactly one of head, relation and tail; /docs has examples", field)
-    return _json(422, f"{field or 'the request'}: {first['msg']}; see /docs", field or None)
+    for found in error.errors():
+        place = found["loc"][1:]  # behind "body" or "query"
+        kinds = [i for i, part in enumerate(place) if part in QUESTION_KINDS]
+        if found["type"] == "json_invalid":
+            return _json(400, "the body is not valid JSON; send an object as /docs describes it")
+        if not kinds or found["type"] not in ("missing", "none_required"):
+            field = _field([part for i, part in enumerate(place) if i not in kinds])
+            return _json(422, f"{field or 'the body'}: {found['msg']}; see /docs", field)
+    # What is missing from each kind of question belongs to another kind
+    return _json(
+        422, "leave out exactly one of head, relation and tail; see /docs", _field(place[: kinds[0]])
+    )
+
+
+def _field(place: Sequence[str | int]) -> str | None:
+    """Return where in a request something stands, such as questions[0].head."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".") or None

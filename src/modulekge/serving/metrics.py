@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+SIZES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 
 
 @dataclass(eq=False)
@@ -29,7 +29,7 @@ class Histogram:
     def lines(self, name: str, labels: str = "") -> Iterable[str]:
         """Yield the lines of a histogram; counts add up from bound to bound."""
         below = 0
-        for bound, count in zip((*map(str, self.bounds), "+Inf"), self.counts, strict=True):
+        for bound, count in zip((*(f"{bound:g}" for bound in self.bounds), "+Inf"), self.counts, strict=True):
             below += count
             yield f'{name}_bucket{{{labels}{"," if labels else ""}le="{bound}"}} {below}'
         braces = f"{{{labels}}}" if labels else ""
@@ -57,7 +57,7 @@ class Metrics:
     def add_batch(self, size: int, seconds: float) -> None:
         """Count a batch of questions."""
         with self._lock:
-            self.batches.add(size)
+            self.batches.add(float(size))
             self.batch_seconds.add(seconds)
 
     def text(self, queued: Mapping[str, int]) -> str:

@@ -83,6 +83,11 @@ class SetForHeads(ForHeads):
     coverage: float = Field(0.9, gt=0, lt=1)
 
 
+QUESTION_KINDS = frozenset(
+    kind.__name__ for kind in (ForTails, ForHeads, ForRelations, SetForTails, SetForHeads)
+)
+
+
 class Score(_Request):
     """Triples of names: head, relation, tail."""
 

@@ -3,6 +3,7 @@
 import unicodedata
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 
 import numpy as np
@@ -72,11 +73,16 @@ class Search:
             lengths,
         )
 
+    @cached_property
+    def by_weight(self) -> Ids:
+        """Every id, the greatest weight first."""
+        return np.argsort(-self.weights, kind="stable")
+
     def find(self, query: str) -> Ids:
         """Return the ids that match a query, best first; of an empty one all, by weight."""
         wanted = plain(query)
         if not wanted:
-            return np.argsort(-self.weights, kind="stable")
+            return self.by_weight
         kinds = np.full(len(self.weights), _NONE)
         first, last = bisect_left(self.starts, wanted), bisect_left(self.starts, wanted + _LAST)
         found, whole = self.owners[first:last], self.whole[first:last]
@@ -92,10 +98,6 @@ class Search:
             likeness[near[fresh]] = values[fresh]
         ids = np.flatnonzero(kinds < _NONE)
         return ids[np.lexsort((ids, -self.weights[ids], -likeness[ids], kinds[ids]))]
-
-    def nearest(self, text: str, count: int = 3) -> Ids:
-        """Return the ids whose texts look most like one."""
-        return self.find(text)[:count]
 
     def _alike(self, wanted: str) -> tuple[Ids, NDArray[np.float64]]:
         """Return ids by the share of trigrams they have in common with a query, of both and of the query."""
