@@ -20,7 +20,6 @@ SMALL = {"train.epochs": 4, "train.every": 1, "train.batch": 512, "model.k": 16}
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
 
 
-
 def trained(folder: Path, data: str, model: str, *more: str) -> Path:
     """Train a small run in a folder."""
     chosen = [f"--set={key}={value}" for key, value in SMALL.items()]
@@ -68,10 +67,11 @@ def runs(installed, tmp_path_factory) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="session")
 def hostile(installed, tmp_path_factory):
-    """The address of a run whose names and labels would be scripts, if they were markup."""
+    """The address of a run whose names and labels would be scripts if they were markup, or are very long."""
     folder = tmp_path_factory.mktemp("hostile")
-    names = ["a&b", "<b>bold</b>", "c'\"d", "plain", *(f"e{i}" for i in range(8))]
-    lines = [f"{a}\tknows <i>\t{b}" for a in names for b in names if a < b]
+    names = ["a&b", "<b>bold</b>", "c'\"d", "plain", "long" * 40, *(f"e{i}" for i in range(8))]
+    relations = ["knows <i>", "/film/film/release_date_s./film/film_regional_release_date/region" * 2]
+    lines = [f"{a}\t{r}\t{b}" for a in names for b in names if a < b for r in relations]
     (folder / "graph.tsv").write_text("\n".join(lines) + "\n", "utf-8")
     (folder / "labels.tsv").write_text(f"plain\t{HOSTILE}\n", "utf-8")
     with serving(trained(folder, "graph.tsv", "DistMult", "--labels=labels.tsv")) as (_, address):
@@ -99,7 +99,7 @@ def chromium(installed):
     """Not for the session: while it is open, nothing else in this process can run an event loop."""
     from playwright import sync_api
 
-    sync_api.expect.set_options(timeout=30)
+    sync_api.expect.set_options(timeout=PATIENCE)
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[f"--{flag}" for flag in FLAGS])
         yield browser

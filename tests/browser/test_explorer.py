@@ -259,6 +259,17 @@ def test_markup_in_names_is_text(new_page, hostile, markup):
     assert page.title() == f"{markup} · modulekge"
 
 
+@pytest.mark.parametrize(
+    "view", ["#/", *(f"#/{view}?name=" + "long" * 40 for view in ("entity", "around")), "#/run"]
+)
+def test_long_names_fit_a_phone(view, new_page, hostile):
+    page = new_page(viewport={"width": 360, "height": 740})
+    page.goto(hostile + view)
+    page.get_by_role("heading", level=1).wait_for()
+    expect(page.locator(".loading")).to_have_count(0)
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+
+
 def test_one_run_says_how_to_compare(new_page, hostile):
     page = new_page()
     page.goto(hostile + "#/compare")

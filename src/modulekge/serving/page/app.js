@@ -73,7 +73,8 @@ function frame(view, params, runs, chosen) {
   runChoice.replaceChildren(
     ...runs.map(({ name }) => el("option", { value: name, selected: name === chosen.name }, name)),
   );
-  runChoice.onchange = () => go(view, { ...params, run: runChoice.value });
+  const swapped = () => (params.with === runChoice.value ? chosen.name : params.with);
+  runChoice.onchange = () => go(view, { ...params, run: runChoice.value, with: swapped() });
 }
 
 /** Say what went wrong, in the words of the server, with a way to try again. */

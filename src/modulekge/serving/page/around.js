@@ -89,7 +89,7 @@ function drawing(run, centre, groups, width) {
   });
   const label = `Neighbourhood of ${centre.label}`;
   return svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": label },
-    edges, nodes, middleNode(run, centre, middle, 2 * room));
+    edges, nodes, middleNode(run, centre, middle, Math.floor((2 * reach) / LETTER)));
 }
 
 function heading({ name, out }, { x, y }, side, room) {

@@ -85,7 +85,8 @@ function fact(run, { name, label, split }) {
 /** Return what can be asked: either end of any relation, or how two entities are related. */
 function askForm(run, entity, relations, fail) {
   const names = new Map(relations.map(({ name, label }) => [name, words(label)]));
-  const relation = choice([...names], null, { "aria-label": "Relation", onchange: name });
+  const usual = entity.facts[0]?.relation.name;
+  const relation = choice([...names], usual, { "aria-label": "Relation", onchange: name });
   const ask = (direction) => () => go("ask", asking(run, entity.name, relation.value, direction));
   const [out, back] = ["out", "in"].map((way) => el("button", { onclick: ask(way) }));
   function name() {
