@@ -94,6 +94,10 @@ def test_back_and_forward_restore_views(page):
     page.get_by_role("link", name="Spain").first.click()
     heading(page, "Spain")
     assert page.evaluate("scrollY") == 0
+    choose(page, "France")
+    heading(page, "France")
+    scrolled(page, 0)  # visited before, but not by going back
+    page.go_back()
     page.go_back()
     heading(page, "France")
     scrolled(page, 300)
@@ -130,7 +134,7 @@ def test_by_keyboard_alone(page):
     page.keyboard.press("/")
     page.keyboard.type("united")
     options = suggestions(page)
-    options.first.wait_for()
+    expect(page.locator("mark").first).to_have_text("United")  # the suggestions are those of the last letter
     page.keyboard.press("ArrowDown")
     assert options.nth(1).get_attribute("aria-selected") == "true"
     second = options.nth(1).locator("span").first.inner_text()
@@ -209,9 +213,12 @@ def test_two_runs_side_by_side(page):
     page.get_by_role("heading", name="France borders ?").wait_for()
     page.locator(".answers").nth(1).wait_for()
     assert page.locator(".answers li").count() == 20
-    page.get_by_label("Run", exact=True).select_option("ComplEx")
+    chosen = page.get_by_label("Run", exact=True)
+    chosen.focus()
+    chosen.select_option("ComplEx")
     stands(page, "run=ComplEx&with=DistMult")
     expect(page.locator(".pair")).to_contain_text("ComplEx with")
+    expect(chosen).to_be_focused()
 
 
 def test_a_run_shows_what_was_measured(page):

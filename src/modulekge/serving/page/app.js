@@ -13,12 +13,12 @@ import * as map from "./map.js";
 import * as run from "./run.js";
 import * as why from "./why.js";
 
-const VIEWS = { "": home, around, ask, compare, entity, map, run, why };
+const VIEWS = new Map(Object.entries({ "": home, around, ask, compare, entity, map, run, why }));
 const SLOW = 150; // ms after which a view that is not there yet is said to be loading
 const named = (id) => document.getElementById(id);
 const main = named("main"), banner = named("banner"), runChoice = named("run"), themeButton = named("theme");
 const scrolled = new Map(); // how far down each address was left
-let drawing = new AbortController(), address = location.hash, followed = true, current = null;
+let drawing = new AbortController(), address = location.hash, current = null;
 
 /** Draw the view that the address names; a newer address stops an older one that is still loading. */
 async function draw() {
@@ -33,8 +33,8 @@ async function draw() {
     current = chosen ?? runs[0];
     frame(view, params, runs, current);
     if (!chosen) throw new ServerError(`The server has no run “${params.run}”; choose one above.`);
-    if (!VIEWS[view]) throw new ServerError(`This page has no view “${view}”; begin at the start page.`);
-    const shown = await VIEWS[view].show({ run: chosen, runs, params, signal, fail });
+    if (!VIEWS.has(view)) throw new ServerError(`This page has no view “${view}”; begin at the start page.`);
+    const shown = await VIEWS.get(view).show({ run: chosen, runs, params, signal, fail });
     if (signal.aborted) return;
     place(shown);
   } catch (error) {
@@ -49,17 +49,19 @@ async function draw() {
 
 /** Put a view on the page: what had the focus keeps it where it is still there, else the heading has it. */
 function place({ title, body, said }) {
-  const focus = document.activeElement?.id, wasInside = main.contains(document.activeElement);
+  const active = document.activeElement;
+  const kept = active === runChoice || (main.contains(active) && active.id);
   banner.hidden = true;
   main.replaceChildren(...body.flat().filter(Boolean));
   document.title = `${title} · modulekge`;
   named("status").textContent = said ?? title;
   const heading = main.querySelector("h1");
   heading?.setAttribute("tabindex", "-1");
-  const same = wasInside && focus && document.getElementById(focus);
-  (same || heading)?.focus({ preventScroll: true });
-  if (!same) scrollTo(0, followed ? 0 : (scrolled.get(location.hash) ?? 0));
-  followed = false;
+  const same = kept ? named(active.id) : null;
+  (same ?? heading)?.focus({ preventScroll: true });
+  const visited = history.state?.visited; // by the back button, else this is a new entry of the history
+  history.replaceState({ visited: true }, "");
+  if (!same) scrollTo(0, visited ? (scrolled.get(location.hash) ?? 0) : 0);
 }
 
 /** Bring the parts that all views share up to the address. */
@@ -143,9 +145,6 @@ document.addEventListener("keydown", (event) => {
   if (event.key !== "/" || typing || event.ctrlKey || event.metaKey || event.altKey) return;
   event.preventDefault();
   document.querySelector("#search input").focus();
-});
-document.addEventListener("click", (event) => {
-  followed ||= event.target.closest("a[href^='#']") !== null;
 });
 named("skip").addEventListener("click", (event) => {
   event.preventDefault();

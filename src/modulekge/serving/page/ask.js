@@ -30,7 +30,7 @@ export async function show({ run, runs, params, signal }) {
         ? question.relation && answerSet(run, question, signal)
         : missing("has no probabilities yet", `modulekge calibrate ${run.name}`, "makes them"),
       el("div.tools",
-        switchTo("new", "New answers only", params.new, (on) => go("ask", { ...same, new: on ? 1 : null })),
+        newOnly(Boolean(params.new), (on) => go("ask", { ...same, new: on ? 1 : null })),
         elsewhere(run, runs, question),
       ),
       answers.length
@@ -42,7 +42,7 @@ export async function show({ run, runs, params, signal }) {
 }
 
 /** Return the question of an address. */
-export function questionOf(params) {
+function questionOf(params) {
   const given = PARTS.filter((part) => params[part]);
   if (given.length !== 2) {
     throw new ServerError("This address asks nothing: it has to leave out one of head, relation and tail.");
@@ -148,10 +148,10 @@ function elsewhere(run, runs, question) {
   return link("compare", { run: run.name, with: other.name, ...question }, "Ask another run too");
 }
 
-/** Return a switch; its name keeps the focus on it when the view is drawn anew. */
-export function switchTo(id, text, on, change) {
-  const box = el("input", { type: "checkbox", id, checked: Boolean(on), onchange: () => change(box.checked) });
-  return el("label.switch", box, el("span", text));
+/** Return a switch; its id keeps the focus on it when the view is drawn anew. */
+function newOnly(checked, change) {
+  const box = el("input", { type: "checkbox", id: "new", checked, onchange: () => change(box.checked) });
+  return el("label.switch", box, el("span", "New answers only"));
 }
 
 function more(onclick) {

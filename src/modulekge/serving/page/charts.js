@@ -15,10 +15,11 @@ export function curves(title, series) {
   const y = scale(all.map(([, value]) => value), HIGH - BOTTOM, TOP);
   const marker = svg("line.marker", { y1: TOP, y2: HIGH - BOTTOM, x1: -9, x2: -9 });
   const read = el("span.quiet");
-  const chart = svg("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", "aria-label": spoken(title, lines) },
+  const box = { viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", "aria-label": spoken(title, lines) };
+  const chart = svg("svg", box,
     axes(x, y), marker, lines.map(({ points }, i) => drawn(points, x, y, `s${i}`)));
   chart.addEventListener("pointermove", ({ clientX }) => {
-    const box = chart.getBoundingClientRect(), at = ((clientX - box.left) / box.width) * WIDE;
+    const { left, width } = chart.getBoundingClientRect(), at = ((clientX - left) / width) * WIDE;
     const near = lines.map(({ points }) => nearest(points, (point) => Math.abs(x(point[0]) - at)));
     const [epoch] = near.find(Boolean);
     for (const end of ["x1", "x2"]) marker.setAttribute(end, x(epoch));

@@ -2,7 +2,7 @@
 
 import { go } from "./address.js";
 import { getOnce, of } from "./api.js";
-import { answerList, answersTo } from "./ask.js";
+import { answerList, answersTo, labelsOf } from "./ask.js";
 import { curves, key } from "./charts.js";
 import { bar, choice, el, figure, later, link, section, words } from "./dom.js";
 import { ALL_RELATIONS, sentence } from "./entity.js";
@@ -37,7 +37,7 @@ export async function show({ run, runs, params, signal, fail }) {
         el("div.columns", curves("MRR on valid", drawn("mrr")), curves("Loss", drawn("loss"))),
         el("p.quiet", "Losses compare only where both runs have the same one.")),
       wholes.every(({ report }) => report) ? section("Relations, by MRR", relations(wholes)) : null,
-      section("Ask both", askBoth(pair, items, params, { signal, fail })),
+      section("Ask both", await askBoth(pair, items, params, { signal, fail })),
     ],
   };
 }
@@ -79,7 +79,7 @@ function relations(wholes) {
       el("span", values.map((value) => el("span", figure(value)))))));
 }
 
-function askBoth(pair, items, params, { signal, fail }) {
+async function askBoth(pair, items, params, { signal, fail }) {
   const [run] = pair, side = params.tail ? "tail" : "head", entity = params.head || params.tail;
   const relation = params.relation ?? items[0].name;
   const now = { run: run.name, with: pair[1].name, relation, [side]: entity };
@@ -97,13 +97,23 @@ function askBoth(pair, items, params, { signal, fail }) {
   const turned = side === "head" ? { head: null, tail: entity } : { head: entity, tail: null };
   const turn = el("button", { id: "turn", onclick: () => to(turned) }, "Turn round");
   const question = { relation, [side]: entity };
-  const load = () => Promise.all(pair.map((each) => answersTo(each, question, ANSWERS, false, signal)));
-  const asked = [params.head || "?", words(relation), params.tail || "?"];
+  const { head, relation: middle, tail } = await labelsOf(run, question, signal);
+  const load = () => Promise.all(pair.map((each) => answersOrError(each, question, signal)));
   return [
     el("div.panel.ask-row", box, chosen, turn),
-    el("h3", sentence(...asked)),
+    el("h3", sentence(head, middle, tail)),
     later(load, (found) => sideBySide(pair, question, found), { signal }),
   ];
+}
+
+/** Return the answers of a run; where its graph does not have a name, the error that says so. */
+async function answersOrError(run, question, signal) {
+  try {
+    return await answersTo(run, question, ANSWERS, false, signal);
+  } catch (error) {
+    if (error.status === 404) return error;
+    throw error;
+  }
 }
 
 /** Return the answers of both; each says where the other run ranks it, if among its best. */
@@ -111,10 +121,11 @@ function sideBySide(pair, question, found) {
   const columns = pair.map((run, i) => {
     const title = `rank in ${pair[1 - i].name}`;
     const rankThere = ({ name, rank }) => [name, el("span", { title }, key(1 - i, `#${rank}`))];
-    const there = new Map(found[1 - i].map(rankThere));
+    const mine = found[i], other = found[1 - i];
+    const there = new Map(other instanceof Error ? [] : other.map(rankThere));
     return el("div",
       el("p", key(i, run.name), " ", link("ask", { run: run.name, ...question }, "all answers")),
-      answerList(run, question, found[i], there));
+      mine instanceof Error ? el("p.notice", mine.message) : answerList(run, question, mine, there));
   });
   return el("div.columns", columns);
 }

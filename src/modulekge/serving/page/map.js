@@ -17,7 +17,8 @@ export async function show({ run, params, signal }) {
   const marked = points.find(({ name }) => name === params.name);
   const canvas = el("canvas", { tabindex: 0, role: "application", "aria-label": `Map of entities: ${KEYS}` });
   const tip = el("div.tip", { role: "status", hidden: true });
-  const state = { zoom: marked ? CLOSE : 1, x: marked?.x ?? 0, y: marked?.y ?? 0, active: marked, only: null };
+  const { x, y } = marked ?? { x: 0, y: 0 };
+  const state = { x, y, zoom: marked ? CLOSE : 1, active: marked, only: null };
   const swatches = Array.from({ length: COLOURS + 1 }, (_, i) => el("span", { class: `swatch g${i}` }));
   const draw = () => drawMap(canvas, tip, points, state, { marked, colours: coloursOf(groups, swatches) });
   const choose = (group) => {

@@ -40,7 +40,7 @@ export async function show({ run, runs, signal }) {
       section("Training", el("div.columns", training)),
       report ? section("Relations, by MRR", relationTable(report.relations)) : null,
       section("Calibration", calibration ? measured(calibration)
-        : missing("is not calibrated yet", `modulekge calibrate ${run.name}`, "makes probabilities of scores")),
+        : missing("is not calibrated yet", `modulekge calibrate ${run.name}`, "makes probabilities")),
       section("Laws of relations", laws),
       el("details", el("summary", "Settings"), settingsTable(settings)),
     ],
@@ -92,8 +92,8 @@ function measured({ measured: found }) {
       tile(percent(after.error), "calibration error", `softmax ${percent(before.error)}`),
       tile(percent(sets.share), `lie in sets of ${percent(sets.asked)}`, `mean size ${figure(sets.size, 1)}`),
       tile(figure(after.brier, 2), "Brier score", `softmax ${figure(before.brier, 2)}`)),
-    el("p.quiet", `Of the ten best answers to ${count(questions, "question")} of ${split}, unseen when fitting. `,
-      "On the diagonal, of the answers that were given 30 %, 30 % are true; larger points are more answers.")));
+    el("p.quiet", `The ten best answers to ${count(questions, "question")} of ${split}, not fitted to. `,
+      "On the diagonal, 30 % of the answers that were given 30 % are true. Larger points: more answers.")));
 }
 
 function lawLists({ findings, commutative, compared }) {

@@ -17,7 +17,8 @@ export function searchBox({ run, choose, fail, label, placeholder }) {
   const said = el("span.unseen", { role: "status" });
   const input = el("input", {
     type: "search", role: "combobox", autocomplete: "off", autocapitalize: "off", spellcheck: "false",
-    placeholder, "aria-label": label, "aria-autocomplete": "list", "aria-controls": id, "aria-expanded": "false",
+    placeholder, "aria-label": label,
+    "aria-autocomplete": "list", "aria-controls": id, "aria-expanded": "false",
   });
   let found = [], active = -1, asking = new AbortController(), timer;
 

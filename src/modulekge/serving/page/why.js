@@ -38,7 +38,8 @@ function standing({ rank, score }, question) {
 
 function triple(run, { head, relation, tail, labels }) {
   const [h, r, t] = labels;
-  return sentence(entityLink(run, head, h), el("span", { title: relation }, words(r)), entityLink(run, tail, t));
+  const middle = el("span", { title: relation }, words(r));
+  return sentence(entityLink(run, head, h), middle, entityLink(run, tail, t));
 }
 
 function supports(run, { supports: found, candidates, facts_around: around }) {
