@@ -4,10 +4,10 @@ python benchmarks/load.py [--clients 64] [--seconds 60] [--minutes 0] [--out res
 
 Serves a ModulE-HH of k = 128 with weights as they are drawn, on a random graph of the size of WN18RR: its
 answers cost what those of a trained one do. Clients each ask one question after another, in connections of
-their own, and compare answers with those of the library; of a hundred requests five are malformed, and of five
-more the client closes its connection without waiting. Once with batches of 64, once with every question alone;
-then, with --minutes, on with batches while the server's memory is watched. Clients run on the same cores as the
-server. Prints lines and writes JSON.
+their own, and compare answers with those of the library; of a hundred requests five are malformed, and of
+five more the client closes its connection without waiting. Once with batches of 64, once with every
+question alone; then, with --minutes, on with batches while the server's memory is watched. Clients run on
+the same cores as the server. Prints lines and writes JSON.
 """
 
 import argparse
