@@ -1,0 +1,73 @@
+// The HTTP API: one way to ask, and errors in the server's own words.
+
+const SILENT = "The server does not answer. Start it again with “modulekge serve”, then retry.";
+const TOKEN = "modulekge-token";
+const kept = new Map(); // what does not change while the server runs, by address
+
+/** What the server refused, or that it is silent (status 0). */
+export class ServerError extends Error {
+  constructor(message, status = 400) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** Keep the token for this tab; it goes with every request from now on. */
+export function keepToken(token) {
+  sessionStorage.setItem(TOKEN, token);
+}
+
+/** Return what the server has under a path, with parameters. */
+export function get(path, params, signal) {
+  return call(address(path, params), { signal });
+}
+
+/** Return what the server has under a path, asked for once as long as the page is open. */
+export function getOnce(path, params) {
+  const url = address(path, params);
+  if (!kept.has(url)) {
+    kept.set(url, call(url, {}));
+    kept.get(url).catch(() => kept.delete(url));
+  }
+  return kept.get(url);
+}
+
+/** Return the server's answer to a body of JSON. */
+export function post(path, body, signal) {
+  const headers = { "Content-Type": "application/json" };
+  return call(address(path), { method: "POST", headers, body: JSON.stringify(body), signal });
+}
+
+/** Return the path of something of a run. */
+export function of(run, what = "") {
+  return `runs/${encodeURIComponent(run.name)}${what && `/${what}`}`;
+}
+
+function address(path, params = {}) {
+  const query = new URLSearchParams(params).toString();
+  return `api/v1/${path}${query && `?${query}`}`;
+}
+
+async function call(url, options) {
+  const token = sessionStorage.getItem(TOKEN);
+  const headers = { ...options.headers, ...(token && { Authorization: `Bearer ${token}` }) };
+  let response, body;
+  try {
+    response = await fetch(url, { ...options, headers });
+    body = await response.text();
+  } catch (error) {
+    throw error.name === "AbortError" ? error : new ServerError(SILENT, 0);
+  }
+  const value = read(body);
+  if (response.ok && value !== undefined) return value;
+  const message = value?.error ?? `The server answered ${response.status}, without saying why.`;
+  throw new ServerError(message, response.status);
+}
+
+function read(body) {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return undefined;
+  }
+}

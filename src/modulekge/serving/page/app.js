@@ -1,0 +1,160 @@
+// The frame of the page: it draws the view that the address names, and says what goes wrong.
+
+import { go, href, parse } from "./address.js";
+import { getOnce, keepToken, ServerError } from "./api.js";
+import { el } from "./dom.js";
+import { searchBox } from "./search.js";
+import * as around from "./around.js";
+import * as ask from "./ask.js";
+import * as compare from "./compare.js";
+import * as entity from "./entity.js";
+import * as home from "./home.js";
+import * as map from "./map.js";
+import * as run from "./run.js";
+import * as why from "./why.js";
+
+const VIEWS = new Map(Object.entries({ "": home, around, ask, compare, entity, map, run, why }));
+const SLOW = 150; // ms after which a view that is not there yet is said to be loading
+const named = (id) => document.getElementById(id);
+const main = named("main"), banner = named("banner"), runChoice = named("run"), themeButton = named("theme");
+const scrolled = new Map(); // how far down each address was left
+let drawing = new AbortController(), address = location.hash, current = null;
+
+/** Draw the view that the address names; a newer address stops an older one that is still loading. */
+async function draw() {
+  drawing.abort();
+  drawing = new AbortController();
+  const { signal } = drawing, { view, params } = parse(location.hash);
+  const slow = setTimeout(() => main.setAttribute("aria-busy", "true"), SLOW);
+  signal.addEventListener("abort", () => clearTimeout(slow));
+  try {
+    const runs = await getOnce("runs");
+    const chosen = params.run === undefined ? runs[0] : runs.find((each) => each.name === params.run);
+    current = chosen ?? runs[0];
+    frame(view, params, runs, current);
+    if (!chosen) throw new ServerError(`The server has no run “${params.run}”; choose one above.`);
+    if (!VIEWS.has(view)) throw new ServerError(`This page has no view “${view}”; begin at the start page.`);
+    const shown = await VIEWS.get(view).show({ run: chosen, runs, params, signal, fail });
+    if (signal.aborted) return;
+    place(shown);
+  } catch (error) {
+    if (signal.aborted) return;
+    if (error.status === 401) askForToken(error.message);
+    else fail(error, draw);
+  } finally {
+    clearTimeout(slow);
+    if (!signal.aborted) main.removeAttribute("aria-busy");
+  }
+}
+
+/** Put a view on the page: what had the focus keeps it where it is still there, else the heading has it. */
+function place({ title, body, said }) {
+  const active = document.activeElement;
+  const kept = active === runChoice || (main.contains(active) && active.id);
+  banner.hidden = true;
+  main.replaceChildren(...body.flat().filter(Boolean));
+  document.title = `${title} · modulekge`;
+  named("status").textContent = said ?? title;
+  const heading = main.querySelector("h1");
+  heading?.setAttribute("tabindex", "-1");
+  const same = kept ? named(active.id) : null;
+  (same ?? heading)?.focus({ preventScroll: true });
+  const visited = history.state?.visited; // by the back button, else this is a new entry of the history
+  history.replaceState({ visited: true }, "");
+  if (!same) scrollTo(0, visited ? (scrolled.get(location.hash) ?? 0) : 0);
+}
+
+/** Bring the parts that all views share up to the address. */
+function frame(view, params, runs, chosen) {
+  named("brand").href = href("", { run: chosen.name });
+  for (const tab of document.querySelectorAll("nav a")) {
+    tab.href = href(tab.dataset.view, { run: chosen.name });
+    if (tab.dataset.view === view) tab.setAttribute("aria-current", "page");
+    else tab.removeAttribute("aria-current");
+  }
+  runChoice.replaceChildren(
+    ...runs.map(({ name }) => el("option", { value: name, selected: name === chosen.name }, name)),
+  );
+  const swapped = () => (params.with === runChoice.value ? chosen.name : params.with);
+  runChoice.onchange = () => go(view, { ...params, run: runChoice.value, with: swapped() });
+}
+
+/** Say what went wrong, in the words of the server, with a way to try again. */
+function fail(error, retry) {
+  const again = () => {
+    banner.hidden = true;
+    retry();
+  };
+  const known = error instanceof ServerError;
+  if (!known) console.error(error);
+  banner.replaceChildren(
+    el("span", known ? error.message : "This page made a mistake; the console of the browser names it."),
+    el("button", { onclick: again }, "Retry"),
+    el("button.plain", { onclick: () => (banner.hidden = true) }, "Close"),
+  );
+  banner.hidden = false;
+}
+
+function askForToken(message) {
+  const input = el("input", { type: "password", id: "token", autocomplete: "off", required: true });
+  const keep = (event) => {
+    event.preventDefault();
+    keepToken(input.value.trim());
+    draw();
+  };
+  const form = el("form.token", { onsubmit: keep },
+    el("h1", "This server asks for a token"),
+    el("p.quiet", message),
+    el("label", { for: "token" }, "Token"), input,
+    el("button", "Continue"),
+    el("p.quiet", "It is kept in this tab only, and forgotten when the tab is closed."),
+  );
+  place({ title: "Token", body: [form] });
+  input.focus();
+}
+
+function isDark() {
+  const { theme } = document.documentElement.dataset;
+  return theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+function nameTheme() {
+  themeButton.textContent = isDark() ? "Light" : "Dark";
+  themeButton.setAttribute("aria-label", `${themeButton.textContent} colours`);
+  document.dispatchEvent(new Event("theme"));
+}
+
+themeButton.addEventListener("click", () => {
+  document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+  localStorage.setItem("modulekge-theme", document.documentElement.dataset.theme);
+  nameTheme();
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", nameTheme);
+
+named("search").append(searchBox({
+  run: () => current,
+  choose: ({ name }) => go("entity", { run: current.name, name }),
+  fail,
+  label: "Search entities",
+  placeholder: "Search entities",
+}));
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") banner.hidden = true;
+  const typing = event.target.closest("input, textarea, select");
+  if (event.key !== "/" || typing || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  document.querySelector("#search input").focus();
+});
+named("skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
+addEventListener("scroll", () => scrolled.set(address, scrollY), { passive: true });
+addEventListener("hashchange", () => {
+  address = location.hash;
+  draw();
+});
+history.scrollRestoration = "manual";
+nameTheme();
+draw();

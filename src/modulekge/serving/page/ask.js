@@ -1,0 +1,159 @@
+// A question and its ranked answers.
+
+import { go, href } from "./address.js";
+import { get, getOnce, of, post, ServerError } from "./api.js";
+import { bar, count, el, entityLink, figure, later, link, percent, words } from "./dom.js";
+import { ALL_RELATIONS, sentence } from "./entity.js";
+import { missing } from "./run.js";
+
+const FIRST = 10; // answers, until more are asked for
+const MOST = 200;
+const COVERAGE = 0.9;
+const NAMED = 6; // members of an answer set that are named
+const PARTS = ["head", "relation", "tail"];
+
+/** Show the answers to a question: the part of head, relation and tail that the address leaves out. */
+export async function show({ run, runs, params, signal }) {
+  const question = questionOf(params);
+  const k = Math.min(MOST, Number.parseInt(params.k, 10) || FIRST);
+  const [answers, labels] = await Promise.all([
+    answersTo(run, question, k, params.new, signal),
+    labelsOf(run, question, signal),
+  ]);
+  const same = { ...params, run: run.name };
+  return {
+    title: plain(labels),
+    said: `${count(answers.length, "answer")} to ${plain(labels)}`,
+    body: [
+      el("h1.question", asked(run, question, labels)),
+      run.calibrated
+        ? question.relation && answerSet(run, question, signal)
+        : missing("has no probabilities yet", `modulekge calibrate ${run.name}`, "makes them"),
+      el("div.tools",
+        newOnly(Boolean(params.new), (on) => go("ask", { ...same, new: on ? 1 : null })),
+        elsewhere(run, runs, question),
+      ),
+      answers.length
+        ? answerList(run, question, answers)
+        : el("p.notice", "No answers: the graph knows all of them already."),
+      answers.length === k && k < MOST ? more(() => go("ask", { ...same, k: 2 * k })) : null,
+    ],
+  };
+}
+
+/** Return the question of an address. */
+function questionOf(params) {
+  const given = PARTS.filter((part) => params[part]);
+  if (given.length !== 2) {
+    throw new ServerError("This address asks nothing: it has to leave out one of head, relation and tail.");
+  }
+  return Object.fromEntries(given.map((part) => [part, params[part]]));
+}
+
+/** Return the ranked answers of a run to a question. */
+export async function answersTo(run, question, k, isNew, signal) {
+  const body = { questions: [question], k, known: isNew ? "exclude" : "mark" };
+  return (await post(of(run, "predict"), body, signal)).answers[0];
+}
+
+/** Return head, relation and tail as people call them; "?" for what is asked. */
+export async function labelsOf(run, question, signal) {
+  const entity = async (name) => (name ? (await get(of(run, "entity"), { name }, signal)).label : "?");
+  const relation = async (name) => {
+    if (!name) return "?";
+    const { items } = await getOnce(of(run, "relations"), { limit: ALL_RELATIONS });
+    return words(items.find((each) => each.name === name)?.label ?? name);
+  };
+  const { head, relation: middle, tail } = question;
+  const [h, r, t] = await Promise.all([entity(head), relation(middle), entity(tail)]);
+  return { head: h, relation: r, tail: t };
+}
+
+/** Return the answers, best first: a bar for the probability, whether it is known, the score, and why. */
+export function answerList(run, question, answers, shared = new Map()) {
+  const titles = ["", "answer", "probability", "score", ""].map((text) => el("span", text));
+  return [
+    el("div.answers-head", { "aria-hidden": "true" }, titles),
+    el("ol.answers", answers.map((answer) => row(run, question, answer, shared))),
+  ];
+}
+
+function row(run, question, answer, shared) {
+  const asked = PARTS.find((part) => !question[part]);
+  const triple = { run: run.name, ...question, [asked]: answer.name };
+  const { name, label } = answer, why = { href: href("why", triple), "aria-label": `Why ${label}?` };
+  const linked = asked === "relation" ? el("span", words(label)) : entityLink(run, name, label);
+  return el("li",
+    el("span.rank", `${answer.rank}`),
+    el("span.answer", linked, mark(answer), itself(question, answer), shared.get(name)),
+    chance(answer),
+    el("span.score", { title: "score of the model" }, figure(answer.score, 2)),
+    el("a.why", why, "why?"),
+  );
+}
+
+/** Return whether an answer is a fact, one held out from training, or new. */
+function mark({ split }) {
+  if (split === null) return el("span.mark.new", "new");
+  const held = split === "train" ? "known" : `known, ${split}`;
+  return el("span.mark", held);
+}
+
+/** An entity may come out as an answer about itself: the model does not know that this is odd. */
+function itself({ head, tail }, { name }) {
+  return name === (head ?? tail) ? el("span.quiet", "itself") : null;
+}
+
+function chance({ probability, split }) {
+  if (probability === null) {
+    return el("span.chance.quiet", split === "train" ? "a fact it was trained on" : "");
+  }
+  const text = percent(probability);
+  return el("span.chance", bar(probability, { words: `probability ${text}` }), el("span", text));
+}
+
+function asked(run, question, labels) {
+  const side = (part) => (question[part] ? entityLink(run, question[part], labels[part]) : unknown());
+  return sentence(side("head"), question.relation ? labels.relation : unknown(), side("tail"));
+}
+
+function unknown() {
+  return el("span.unknown", "?");
+}
+
+function plain({ head, relation, tail }) {
+  return `${head} ${relation} ${tail}`;
+}
+
+function answerSet(run, question, signal) {
+  const load = () => post(of(run, "answer-set"), { ...question, coverage: COVERAGE }, signal);
+  return later(load, (set) => el("p.set", setWords(run, set)), { signal, waiting: "Weighing…" });
+}
+
+function setWords(run, { answers, size, coverage, everything, triples, own }) {
+  const sure = `${percent(coverage)}`, basis = own ? "this relation" : "all relations";
+  const note = el("span.quiet", ` (by ${count(triples, "held-out fact")} of ${basis})`);
+  if (everything) return [`At ${sure} no candidate can be left out`, note, "."];
+  const named = answers
+    .slice(0, NAMED)
+    .flatMap(({ name, label }, i) => [i ? ", " : "", entityLink(run, name, label)]);
+  const rest = size > NAMED ? ` and ${count(size - NAMED)} more` : "";
+  const these = size === 1 ? "This one is" : `These ${count(size)} contain`;
+  return [el("strong", `${these} the missing one with ${sure} probability`), ": ", ...named, rest, note];
+}
+
+function elsewhere(run, runs, question) {
+  const other = runs.find(({ name }) => name !== run.name);
+  if (!other || !question.relation) return null;
+  return link("compare", { run: run.name, with: other.name, ...question }, "Ask another run too");
+}
+
+/** Return a switch; its id keeps the focus on it when the view is drawn anew. */
+function newOnly(checked, change) {
+  const box = el("input", { type: "checkbox", id: "new", checked, onchange: () => change(box.checked) });
+  return el("label.switch", box, el("span", "New answers only"));
+}
+
+function more(onclick) {
+  return el("p", el("button.plain", { id: "more", onclick }, "Show more answers"));
+}

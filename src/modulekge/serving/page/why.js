@@ -1,0 +1,89 @@
+// Why a triple scores as it does: facts that speak for it, paths, and entities that are like its ends.
+
+import { of, post, ServerError } from "./api.js";
+import { bar, count, el, entityLink, figure, link, percent, section, tile, words } from "./dom.js";
+import { sentence } from "./entity.js";
+
+/** Show what speaks for a triple. */
+export async function show({ run, params, signal }) {
+  const { head, relation, tail } = params;
+  if (!head || !relation || !tail) throw new ServerError("This address names no triple to explain.");
+  const why = await post(of(run, "explain"), { head, relation, tail }, signal);
+  const [h, r, t] = why.triple.labels;
+  return {
+    title: `Why ${h} ${words(r)} ${t}?`,
+    body: [
+      el("h1.question", "Why ", triple(run, why.triple), "?"),
+      el("div.tiles",
+        tile(why.split === null ? "new" : "known", kept(why.split)),
+        standing(why.as_tail, link("ask", { run: run.name, head, relation }, sentence(h, words(r), "?"))),
+        standing(why.as_head, link("ask", { run: run.name, relation, tail }, sentence("?", words(r), t))),
+      ),
+      section("Facts that speak for it", supports(run, why)),
+      section("Paths from one to the other", routes(run, why.routes)),
+      section("Entities like them", el("div.columns",
+        near(run, why.triple.head, h, why.near_head), near(run, why.triple.tail, t, why.near_tail))),
+    ],
+  };
+}
+
+function kept(split) {
+  if (split === null) return "in no split of the graph";
+  return split === "train" ? "a training fact" : `held out from training: ${split}`;
+}
+
+function standing({ rank, score }, question) {
+  return tile(`#${count(rank)}`, question, `score ${figure(score, 2)}`);
+}
+
+function triple(run, { head, relation, tail, labels }) {
+  const [h, r, t] = labels;
+  const middle = el("span", { title: relation }, words(r));
+  return sentence(entityLink(run, head, h), middle, entityLink(run, tail, t));
+}
+
+function supports(run, { supports: found, candidates, facts_around: around }) {
+  if (!found.length) return el("p.quiet", "No training fact around it raises its score.");
+  const most = found[0].share;
+  const rows = found.map(({ fact, share }) =>
+    el("li", triple(run, fact), bar(share / most), el("span", percent(share))));
+  const looked = candidates < around ? `${count(candidates)} of ${count(around)}` : `all ${count(around)}`;
+  const note = `Share of what raises the score, over ${looked} training facts that touch either end.`;
+  return [el("ul.bars.wide", rows), el("p.quiet", note)];
+}
+
+function routes(run, found) {
+  if (!found.length) return el("p.quiet", "No path of up to three training facts leads there.");
+  const items = found.map((route) => el("li.panel", chain(run, route), worth(route)));
+  return el("ul.routes", items);
+}
+
+/** Return a path as entities with arrows between them, each as its fact points. */
+function chain(run, { facts, ways }) {
+  const ends = facts.map((fact, i) => {
+    const [h, , t] = fact.labels;
+    const there = [fact.head, h], back = [fact.tail, t];
+    return ways[i] === "forward" ? [there, back] : [back, there];
+  });
+  const node = ([name, label]) => el("span.node", entityLink(run, name, label));
+  const steps = facts.flatMap((fact, i) => [
+    el("span", { class: `step ${ways[i]}` }, el("span", words(fact.labels[1])), " "),
+    node(ends[i][1]),
+  ]);
+  return el("p.chain", node(ends[0][0]), " ", ...steps.flatMap((step) => [step, " "]));
+}
+
+function worth({ evidence, paths }) {
+  const { share, chance, pairs } = evidence;
+  const such = paths > 1 ? ` There are ${count(paths)} such paths here.` : "";
+  return el("p.quiet",
+    `Of ${count(pairs, "other pair")} joined like this, the relation holds for ${percent(share)}; `,
+    `by chance for ${percent(chance)}.${such}`);
+}
+
+function near(run, name, label, found) {
+  const rows = found.map((each) =>
+    el("li", entityLink(run, each.name, each.label), el("span.quiet", figure(each.likeness, 2))));
+  return el("div.panel", el("h3", "Nearest to ", entityLink(run, name, label)),
+    el("ol.near", rows));
+}

@@ -1,0 +1,321 @@
+"""The page as people use it: a browser, a server, two small runs of the embedded graph."""
+
+import re
+from urllib.parse import quote
+
+import pytest
+
+expect = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright").expect
+
+VIEWS = {
+    "start": "#/",
+    "entity": "#/entity?name=France",
+    "ask": "#/ask?head=France&relation=borders",
+    "relations": "#/ask?head=France&tail=Spain",
+    "why": "#/why?head=France&relation=borders&tail=Spain",
+    "around": "#/around?name=France",
+    "map": "#/map?name=France",
+    "run": "#/run",
+    "compare": "#/compare?run=DistMult&with=ComplEx&head=France&relation=borders",
+}
+
+
+@pytest.fixture
+def page(new_page, address):
+    page = new_page()
+    page.goto(address)
+    return page
+
+
+def heading(page, text):
+    """Wait for the view with this heading."""
+    found = page.get_by_role("heading", level=1, name=text, exact=isinstance(text, str))
+    found.wait_for()
+    return found
+
+
+def stands(page, text):
+    """Wait until the address holds a text."""
+    expect(page).to_have_url(re.compile(re.escape(text)))
+
+
+def scrolled(page, wanted):
+    """Wait until the page is scrolled so far."""
+    for _ in range(100):
+        if page.evaluate("scrollY") == wanted:
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"scrolled to {page.evaluate('scrollY')}, expected {wanted}")
+
+
+def suggestions(page):
+    return page.locator("[role=option]")
+
+
+def choose(page, text, label="Search entities"):
+    """Type into a search box, wait for suggestions, take the first."""
+    box = page.get_by_role("combobox", name=label, exact=True)
+    box.fill(text)
+    suggestions(page).first.wait_for()
+    box.press("Enter")
+
+
+def test_from_a_search_to_an_answer_and_why(page):
+    heading(page, "Explore world")
+    choose(page, "fran")
+    heading(page, "France")
+    facts = page.locator(".facts").filter(has_text=re.compile(r"^France borders"))
+    assert facts.get_by_role("link", name="Spain").is_visible()
+    facts.get_by_role("link", name="Ask for more").click()
+    heading(page, "France borders ?")
+    rows = page.locator(".answers li")
+    assert rows.count() == 10
+    assert "contain the missing one with 90" in page.locator(".set").inner_text()
+    page.get_by_label("New answers only").check()
+    expect(page.locator(".mark.new")).to_have_count(10)
+    stands(page, "&new=1")
+    widths = rows.locator(".fill").evaluate_all("fills => fills.map(fill => parseFloat(fill.style.width))")
+    assert widths == sorted(widths, reverse=True)
+    name = rows.first.locator(".answer a").inner_text()
+    rows.first.get_by_role("link", name=f"Why {name}?").click()
+    heading(page, f"Why France borders {name}?")
+    assert page.locator(".tile").first.inner_text().startswith("new")
+    assert page.get_by_role("heading", name="Paths from one to the other").is_visible()
+    page.get_by_role("main").get_by_role("link", name=name, exact=True).first.click()
+    heading(page, name)
+
+
+def test_back_and_forward_restore_views(page):
+    choose(page, "France")
+    heading(page, "France")
+    page.evaluate("scrollTo(0, 300)")
+    scrolled(page, 300)
+    page.wait_for_timeout(100)
+    page.get_by_role("link", name="Spain").first.click()
+    heading(page, "Spain")
+    assert page.evaluate("scrollY") == 0
+    choose(page, "France")
+    heading(page, "France")
+    scrolled(page, 0)  # visited before, but not by going back
+    page.go_back()
+    page.go_back()
+    heading(page, "France")
+    scrolled(page, 300)
+    page.go_forward()
+    heading(page, "Spain")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_address_can_be_shared_and_fits_a_phone(view, new_page, address):
+    page = new_page(viewport={"width": 360, "height": 740}, has_touch=True)
+    page.goto(address + VIEWS[view])
+    page.get_by_role("heading", level=1).wait_for()
+    expect(page.locator(".loading")).to_have_count(0)
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    assert page.locator("#banner").is_hidden()
+
+
+def test_an_older_keystroke_never_overwrites_a_newer_one(page):
+    held = []
+    page.route(re.compile(r"search=f(&|$)"), lambda route: held.append(route))
+    box = page.get_by_role("combobox", name="Search entities")
+    box.fill("f")
+    page.wait_for_timeout(300)
+    assert held
+    box.fill("Japan")
+    suggestions(page).filter(has_text="Japan").first.wait_for()
+    held[0].continue_()
+    page.wait_for_timeout(300)
+    assert suggestions(page).first.inner_text().startswith("Japan")
+
+
+def test_by_keyboard_alone(page):
+    heading(page, "Explore world")
+    page.keyboard.press("/")
+    page.keyboard.type("united")
+    options = suggestions(page)
+    expect(page.locator("mark").first).to_have_text("United")  # the suggestions are those of the last letter
+    page.keyboard.press("ArrowDown")
+    assert options.nth(1).get_attribute("aria-selected") == "true"
+    second = options.nth(1).locator("span").first.inner_text()
+    page.keyboard.press("Escape")
+    page.get_by_role("listbox").wait_for(state="hidden")
+    page.keyboard.press("ArrowDown")
+    options.first.wait_for()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    heading(page, second)
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.textContent") == "Ask for more":
+            break
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    page.keyboard.press("Enter")
+    heading(page, re.compile(r"\?"))
+    page.get_by_label("New answers only").focus()
+    page.keyboard.press("Space")
+    stands(page, "&new=1")
+    expect(page.locator(".mark.new")).to_have_count(10)
+    expect(page.get_by_label("New answers only")).to_be_focused()
+
+
+def test_a_neighbourhood_has_known_and_predicted_links(page):
+    choose(page, "France")
+    page.get_by_role("link", name="Neighbourhood").click()
+    heading(page, "Around France")
+    drawing = page.locator("figure.neighbourhood")
+    drawing.locator("path.edge").first.wait_for(state="attached")
+    assert drawing.locator("path.edge:not(.predicted)").count() == 24
+    assert drawing.locator("path.edge.predicted").count() == 8
+    dashes = drawing.locator("path.edge.predicted").first.evaluate("e => getComputedStyle(e).strokeDasharray")
+    assert dashes != "none"
+    drawing.get_by_role("link", name="Italy, known").first.click()
+    heading(page, "Around Italy")
+
+
+def test_the_map_names_and_opens_what_one_points_at(page):
+    page.goto(page.url.split("#")[0] + "#/map?name=France")
+    heading(page, "Map of world")
+    tip = page.locator(".tip")
+    tip.wait_for()
+    assert tip.inner_text() == "France"
+    canvas = page.locator("canvas")
+    box = canvas.bounding_box()
+    page.get_by_role("button", name="Zoom in").click()
+    page.mouse.move(box["x"] + box["width"] / 2 + 2, box["y"] + box["height"] / 2)
+    assert tip.inner_text() == "France"
+    page.mouse.down()
+    page.mouse.move(box["x"] + 60, box["y"] + 60, steps=5)
+    page.mouse.up()
+    stands(page, "#/map?name=France")  # dragging is not clicking
+    page.mouse.click(box["x"] + 60, box["y"] + 60)
+    heading(page, "France")
+
+
+def test_the_map_by_keyboard(page):
+    page.goto(page.url.split("#")[0] + "#/map?name=France")
+    page.locator(".tip").wait_for()
+    page.locator("canvas").focus()
+    page.keyboard.press("+")
+    page.keyboard.press("Enter")
+    heading(page, "France")
+
+
+def test_two_runs_side_by_side(page):
+    page.get_by_role("link", name="Compare").click()
+    heading(page, "Compare runs")
+    assert page.locator("table.metrics td.better").count() == 5
+    assert page.locator(".curve.s0").count() == page.locator(".curve.s1").count() == 2
+    choose(page, "France", "Entity to ask both about")
+    page.locator(".answers").nth(1).wait_for()
+    page.get_by_label("Relation").select_option("borders")
+    page.get_by_role("heading", name="France borders ?").wait_for()
+    page.locator(".answers").nth(1).wait_for()
+    assert page.locator(".answers li").count() == 20
+    chosen = page.get_by_label("Run", exact=True)
+    chosen.focus()
+    chosen.select_option("ComplEx")
+    stands(page, "run=ComplEx&with=DistMult")
+    expect(page.locator(".pair")).to_contain_text("ComplEx with")
+    expect(chosen).to_be_focused()
+
+
+def test_a_run_shows_what_was_measured(page):
+    page.get_by_role("link", name="Run", exact=True).click()
+    heading(page, "DistMult")
+    assert page.locator("table.relations tbody tr").count() == 12
+    assert page.locator(".square circle.s0").count() > 0
+    page.get_by_text("The model and the facts agree").wait_for()
+
+
+def test_dark_follows_the_system_and_a_choice_is_kept(new_page, address):
+    page = new_page(color_scheme="dark")
+    page.goto(address)
+    heading(page, "Explore world")
+    background = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(background)
+    page.get_by_role("button", name="Light colours").click()
+    light = page.evaluate(background)
+    assert sum(map(int, re.findall(r"\d+", dark))) < 150 < 600 < sum(map(int, re.findall(r"\d+", light)))
+    page.reload()
+    heading(page, "Explore world")
+    assert page.evaluate(background) == light
+
+
+def test_show_more_pages_through_facts(page):
+    page.goto(page.url.split("#")[0] + "#/entity?name=" + quote("United Nations"))
+    heading(page, "United Nations")
+    group = page.locator(".facts").first
+    assert group.locator("li").count() == 20
+    group.get_by_role("button", name="Show more").click()
+    expect(group.locator("li")).to_have_count(70)
+
+
+def test_markup_in_names_is_text(new_page, hostile, markup):
+    page = new_page()
+    for view in ("#/", "#/around?name=plain", "#/map?name=plain", "#/run", "#/entity?name=plain"):
+        page.goto(hostile + view)
+        expect(page.get_by_role("heading", level=1)).not_to_be_empty()
+    heading(page, markup)
+    assert page.locator("main img, main script, main b, main i").count() == 0
+    page.get_by_role("link", name="Ask for more").first.click()
+    heading(page, re.compile("knows <i>"))
+    choose(page, "plain")
+    heading(page, markup)
+    assert page.title() == f"{markup} · modulekge"
+
+
+@pytest.mark.parametrize(
+    "view", ["#/", *(f"#/{view}?name=" + "long" * 40 for view in ("entity", "around")), "#/run"]
+)
+def test_long_names_fit_a_phone(view, new_page, hostile):
+    page = new_page(viewport={"width": 360, "height": 740})
+    page.goto(hostile + view)
+    page.get_by_role("heading", level=1).wait_for()
+    expect(page.locator(".loading")).to_have_count(0)
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+
+
+def test_one_run_says_how_to_compare(new_page, hostile):
+    page = new_page()
+    page.goto(hostile + "#/compare")
+    heading(page, "Compare runs")
+    expect(page.get_by_role("main")).to_contain_text("modulekge serve")
+
+
+def test_what_the_server_says_is_shown_with_a_retry(new_page, address):
+    page = new_page(expected="404")
+    page.goto(address + "#/entity?name=Frnace")
+    banner = page.locator("#banner")
+    expect(banner).to_contain_text("did you mean France")
+    page.keyboard.press("Escape")
+    expect(banner).to_be_hidden()
+    page.goto(address + "#/nowhere")
+    expect(banner).to_contain_text("no view “nowhere”")
+    page.goto(address + "#/?run=nothing")
+    expect(banner).to_contain_text("no run “nothing”")
+
+
+def test_a_token_is_asked_for_once_and_a_server_that_stops_is_noticed(new_page, runs, serve):
+    page = new_page(expected="401|ERR_CONNECTION|ERR_EMPTY_RESPONSE")
+    secret = {"MODULEKGE_TOKEN": "a-token-for-the-tests"}
+    banner = page.locator("#banner")
+    with serve(runs[0], **secret) as (process, address):
+        page.goto(address + "#/entity?name=France")
+        heading(page, "This server asks for a token")
+        page.get_by_label("Token").fill(secret["MODULEKGE_TOKEN"])
+        page.keyboard.press("Enter")
+        heading(page, "France")
+        page.reload()
+        heading(page, "France")
+        assert page.evaluate("localStorage.length") == 0
+        process.terminate()
+        process.wait()
+    page.get_by_role("link", name="Spain").first.click()
+    expect(banner).to_contain_text("The server does not answer")
+    expect(page.get_by_role("heading", level=1)).to_have_text("France")  # what was shown stays
+    with serve(runs[0], port=address.rstrip("/").rpartition(":")[2], **secret):
+        banner.get_by_role("button", name="Retry").click()
+        heading(page, "Spain")
+        expect(banner).to_be_hidden()
