@@ -5,9 +5,10 @@ python benchmarks/load.py [--clients 64] [--seconds 60] [--minutes 0] [--out res
 Serves a ModulE-HH of k = 128 with weights as they are drawn, on a random graph of the size of WN18RR: its
 answers cost what those of a trained one do. Clients each ask one question after another, in connections of
 their own, and compare answers with those of the library; of a hundred requests five are malformed, and of
-five more the client closes its connection without waiting. Once with batches of 64, once with every
-question alone; then, with --minutes, on with batches while the server's memory is watched. Clients run on
-the same cores as the server. Prints lines and writes JSON.
+five more the client closes its connection without waiting. Two servers, one that batches up to 64 questions
+and one that answers each alone, are loaded in turn, in six rounds; then, with --minutes, a third that
+batches while the server's memory is watched. Clients run on the same cores as the server. Prints lines and
+writes JSON.
 """
 
 import argparse
@@ -21,7 +22,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
@@ -175,6 +175,7 @@ class Server:
     """A 'modulekge serve' of its own process."""
 
     def __init__(self, run: Path, batch: int) -> None:
+        self.batch = batch
         command = [sys.executable, "-m", "modulekge", "serve", str(run), "--port", "0", "--batch", str(batch)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         line = self.process.stdout.readline() if self.process.stdout else ""
@@ -202,41 +203,72 @@ class Server:
         return self.process.wait(30)
 
 
-async def phase(
-    server: Server, run: Path, questions: list, clients: int, seconds: float
-) -> dict[str, object]:
-    """Let clients ask for so long; return what came of it."""
-    tally, until = Tally(), time.perf_counter() + seconds
-    before = await server.batches()
-    work = [
-        asyncio.create_task(client(Connection(server.port, run.name), questions, tally, until, seed))
-        for seed in range(clients)
-    ]
-    memory, every, started = [], max(1.0, seconds / 60), time.perf_counter()
-    while not all(task.done() for task in work):
-        memory.append((round(time.perf_counter() - started), server.resident() >> 20))
-        await asyncio.wait(work, timeout=every)
-    count, total = (after - first for after, first in zip(await server.batches(), before, strict=True))
-    times = sorted(tally.seconds)
-    line = {
-        "seconds": round(time.perf_counter() - started, 1),
-        "answers": len(times),
-        "per second": round(len(times) / seconds, 1),
-        "p50 ms": round(1e3 * times[len(times) // 2], 1),
-        "p99 ms": round(1e3 * times[int(len(times) * 0.99)], 1),
-        "worst ms": round(1e3 * times[-1], 1),
-        "mean batch": round(total / count, 1),
-        "wrong": tally.wrong,
-        "refused": tally.refused,
-        "failed": tally.failed,
-        "malformed": tally.malformed,
-        "malformed not refused": tally.malformed_not_refused,
-        "killed": tally.killed,
-        "resident MiB": memory,
-    }
-    shown = {key: value for key, value in line.items() if key != "resident MiB"}
-    print(shown, f"resident {memory[0][1]} .. {memory[-1][1]} MiB", flush=True)
-    return line
+@dataclass
+class Phase:
+    """A server under load, in one or several rounds."""
+
+    server: Server
+    clients: int
+    tally: Tally = field(default_factory=Tally)
+    spent: float = 0.0
+    batches: float = 0.0
+    questions: float = 0.0
+    memory: list[tuple[int, int]] = field(default_factory=list)  # second, MiB
+
+    async def round(self, run: str, questions: list, seconds: float) -> None:
+        """Let clients ask for so long."""
+        before, started = await self.server.batches(), time.perf_counter()
+        work = [
+            asyncio.create_task(
+                client(Connection(self.server.port, run), questions, self.tally, started + seconds, seed)
+            )
+            for seed in range(self.clients)
+        ]
+        while not all(task.done() for task in work):
+            now = round(self.spent + time.perf_counter() - started)
+            self.memory.append((now, self.server.resident() >> 20))
+            await asyncio.wait(work, timeout=max(1.0, seconds / 60))
+        self.spent += time.perf_counter() - started
+        count, total = (
+            after - first for after, first in zip(await self.server.batches(), before, strict=True)
+        )
+        self.batches, self.questions = self.batches + count, self.questions + total
+
+    def line(self) -> dict[str, object]:
+        """Return what came of it."""
+        times, tally = sorted(self.tally.seconds), self.tally
+        return {
+            "batch": self.server.batch,
+            "clients": self.clients,
+            "seconds": round(self.spent, 1),
+            "answers": len(times),
+            "per second": round(len(times) / self.spent, 1),
+            "p50 ms": round(1e3 * times[len(times) // 2], 1),
+            "p99 ms": round(1e3 * times[int(len(times) * 0.99)], 1),
+            "worst ms": round(1e3 * times[-1], 1),
+            "mean batch": round(self.questions / self.batches, 1),
+            "wrong": tally.wrong,
+            "refused": tally.refused,
+            "failed": tally.failed,
+            "malformed": tally.malformed,
+            "malformed not refused": tally.malformed_not_refused,
+            "killed": tally.killed,
+            "resident MiB": self.memory,
+        }
+
+
+def measure(phases: list[Phase], run: str, questions: list, seconds: float, rounds: int) -> list[dict]:
+    """Load servers in turn, so that other work on the machine meets them alike; stop them."""
+    for number in range(1 + rounds):
+        for phase in phases:
+            if number == 0:
+                asyncio.run(Phase(phase.server, 4).round(run, questions, 3))  # warm
+            else:
+                asyncio.run(phase.round(run, questions, seconds / rounds))
+    lines = [{**phase.line(), "exit code": phase.server.stop()} for phase in phases]
+    for line in lines:
+        print({key: value for key, value in line.items() if key != "resident MiB"}, flush=True)
+    return lines
 
 
 def main() -> None:
@@ -249,21 +281,20 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=0)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    phases = [(64, args.seconds), (1, args.seconds)] + [(64, 60 * args.minutes)] * (args.minutes > 0)
-    lines = []
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         make_run(run)
         questions = expected(run, 300)
-        for batch, seconds in phases:
-            server = Server(run, batch)
-            try:
-                asyncio.run(phase(server, run, questions, 4, 3))  # warm
-                line = asyncio.run(phase(server, run, questions, args.clients, seconds))
-                lines.append({"batch": batch, "clients": args.clients, **line, "exit code": server.stop()})
-            finally:
-                with suppress(ProcessLookupError):
-                    server.process.kill()
+        servers = [Server(run, batch) for batch in (64, 1)]
+        try:
+            lines = measure([Phase(s, args.clients) for s in servers], run.name, questions, args.seconds, 6)
+            if args.minutes:
+                servers.append(Server(run, 64))
+                long = [Phase(servers[-1], args.clients)]
+                lines += measure(long, run.name, questions, 60 * args.minutes, 1)
+        finally:
+            for server in servers:
+                server.process.kill()
     about = {
         "model": "ModulE-HH, k = 128, weights as drawn",
         "entities": ENTITIES,

@@ -87,7 +87,7 @@ class Facts:
 
     def _groups(self, rows: Ids) -> Iterator[Group]:
         questions, first = np.unique(rows[:, 0], return_index=True)
-        for question, part in zip(questions.tolist(), np.split(rows, first[1:]), strict=True):
+        for question, part in zip(questions.tolist(), np.split(rows, first)[1:], strict=True):
             direction = DIRECTIONS[question // self.n_relations]
             splits = [SPLITS[i] for i in part[:, 2].tolist()]
             yield Group(question, question % self.n_relations, direction, part[:, 1], splits)

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -83,7 +84,14 @@ class ServedRun:
 
     @cached_property
     def _algebra(self) -> RelationAlgebra:
-        return relation_algebra(self.run)
+        return relation_algebra(self._on_cpu)
+
+    @cached_property
+    def _on_cpu(self) -> Run:
+        """The run for what is computed there whatever the device: explanations and algebra."""
+        model = self.run.model
+        on_cpu = model.entity_scalar.device.type == "cpu"
+        return self.run if on_cpu else replace(self.run, model=deepcopy(model).cpu())
 
     @cached_property
     def summary(self) -> RunSummary:
@@ -160,7 +168,7 @@ class ServedRun:
     def explain(self, triple: tuple[str, str, str]) -> "Future[Explanation]":
         """Return what speaks for a triple."""
         found = self.lookup.triple(triple)
-        return self._later(lambda: explain(self.run, *found))
+        return self._later(lambda: explain(self._on_cpu, *found))
 
     def neighbourhood(self, name: str, known: int, predicted: int) -> "Future[Neighbourhood]":
         """Return so many facts around an entity, and so many of its most probable new links."""
