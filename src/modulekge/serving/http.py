@@ -89,7 +89,8 @@ def make_app(
         lifespan=life,
         redirect_slashes=False,
     )
-    app.include_router(_runs(service))
+    app.include_router(_known(service))
+    app.include_router(_asked(service))
     app.include_router(_server(service, metrics))
     app.include_router(_page(app))
     app.add_exception_handler(HTTPException, _http_problem)
@@ -104,8 +105,8 @@ async def _soon(future: "Future[T]") -> T:
     return await asyncio.wrap_future(future)
 
 
-def _runs(service: Service) -> APIRouter:
-    """Everything about runs; names of entities and relations travel in parameters and bodies only."""
+def _known(service: Service) -> APIRouter:
+    """What is known of runs and graphs; names of entities and relations are parameters, never paths."""
     router = APIRouter(prefix="/api/v1/runs", responses=PROBLEMS)
 
     @router.get("")
@@ -117,11 +118,6 @@ def _runs(service: Service) -> APIRouter:
     async def run(run: RunName) -> RunDetail:
         """A run with its settings, training curve, report and calibration."""
         return service[run].detail
-
-    @router.get("/{run}/algebra")
-    async def algebra(run: RunName) -> RelationAlgebra:
-        """What the relations are to each other: symmetric, inverse, composed. Computed once."""
-        return await _soon(service[run].algebra())
 
     @router.get("/{run}/relations")
     async def relations(run: RunName, limit: Limit = 100, offset: Offset = 0) -> RelationPage:
@@ -144,6 +140,13 @@ def _runs(service: Service) -> APIRouter:
     ) -> EntityCard:
         """An entity with its known facts by relation and direction; or one group of them, page by page."""
         return service[run].lookup.entity(name, relation, direction, limit, offset)
+
+    return router
+
+
+def _asked(service: Service) -> APIRouter:
+    """What the model says: every answer is waited for."""
+    router = APIRouter(prefix="/api/v1/runs", responses=PROBLEMS)
 
     @router.post("/{run}/predict")
     async def predict(run: RunName, asked: Predict) -> Answers:
@@ -175,6 +178,11 @@ def _runs(service: Service) -> APIRouter:
     ) -> Neighbourhood:
         """Known facts around an entity, and its most probable new links."""
         return await _soon(service[run].neighbourhood(name, known, predicted))
+
+    @router.get("/{run}/algebra")
+    async def algebra(run: RunName) -> RelationAlgebra:
+        """What the relations are to each other: symmetric, inverse, composed. Computed once."""
+        return await _soon(service[run].algebra())
 
     @router.get("/{run}/map")
     async def entity_map(

@@ -143,6 +143,8 @@ class ServedRun:
     def answer_set(self, question: Question, coverage: float) -> "Future[AnswerSetView]":
         """Return as many new answers as contain the missing one with this probability."""
         asked = self.lookup.question(question)
+        if self.predictor.calibration is None:  # said here without the path of the run
+            raise RunError(f"{self.name}: has no calibration yet; 'modulekge calibrate' makes it")
         return self._later(lambda: self._answer_set(asked, coverage))
 
     def _answer_set(self, asked: Question, coverage: float) -> AnswerSetView:
