@@ -106,7 +106,7 @@ def test_poor_trials_are_pruned(family, tmp_path):
     study = open_study(search, 0)
     for strength in (0.0, 0.0, 0.0, 0.0, 1000.0):
         study.enqueue_trial({"penalty.strength": strength})
-    ends = [e for e in tune(search, study, 5, 1.0) if e.state != "running"]
+    ends = [e for e in tune(search, study, 5, 60.0) if e.state != "running"]
     assert [e.state for e in ends] == ["complete"] * 4 + ["pruned"]
     assert ends[-1].epoch < 30
 
