@@ -61,6 +61,7 @@ def test_answer_sets(place):
         "predict", "run", "--head", "e0", "--relation", "r0", "--coverage", 0.9999, cwd=place
     ).stdout
     assert "no smaller set is that sure" in everything
+    assert "more; --out or --json gives them all" in everything
     rows = lines(
         call("predict", "run", "--head", "e0", "--relation", "r0", "--coverage", 0.5, "--json", cwd=place)
     )

@@ -33,9 +33,11 @@ class TrainingError(ModulekgeError):
 
 
 def nearest(word: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """Return the known names that look most like ``word``, whatever their case."""
-    by_fold = {name.casefold(): name for name in known}
-    return [by_fold[near] for near in get_close_matches(word.casefold(), by_fold, count, 0.6)]
+    """Return the known names that begin with ``word``, then those most like it, whatever their case."""
+    by_fold, fold = {name.casefold(): name for name in known}, word.casefold()
+    begun = sorted((name for name in by_fold if fold and name.startswith(fold)), key=len)
+    alike = get_close_matches(fold, by_fold, count, 0.6) if len(begun) < count else []
+    return [by_fold[near] for near in dict.fromkeys([*begun, *alike])][:count]
 
 
 def unknown(kind: str, word: str, known: Iterable[str], fix: str) -> UnknownNameError:

@@ -22,6 +22,12 @@ def test_the_exact_case_of_a_label_decides():
     assert (words.find("Paris"), words.find("PARIS")) == (0, 1)
 
 
+def test_the_beginning_of_a_name_is_answered_with_what_goes_on_from_it():
+    dogs = Vocabulary("entity", ("hotdog.n.01", "dog_days.n.01", "dog.n.01", "dot"))
+    with pytest.raises(UnknownNameError, match=r"did you mean dog\.n\.01 or dog_days\.n\.01 or"):
+        dogs.find("Dog")
+
+
 def test_a_misspelt_name_is_answered_with_the_nearest():
     with pytest.raises(UnknownNameError, match=r"unknown entity 'Rom'; did you mean Rome"):
         WORDS.find("Rom")

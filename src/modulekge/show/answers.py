@@ -18,6 +18,7 @@ from modulekge.serving.asking import Answer, AnswerSet, Link
 from modulekge.show.console import console, figure, new_table
 
 Part = TypeVar("Part")
+_MOST_SHOWN = 20  # answers of a set; it may hold half of a graph
 
 
 def answers_view(question: str, answers: list[Answer]) -> RenderableType:
@@ -40,7 +41,9 @@ def answer_set_view(question: str, found: AnswerSet) -> RenderableType:
         f"such sets hold the missing answer of {100 * found.coverage:.6g}% of questions like those of valid: "
         f"here {count} {found.candidates:,} candidates{wide} (by {found.triples:,} valid facts {source})"
     )
-    return Group(answers_view(question, found.answers), Text(note, "dim"))
+    shown, more = found.answers[:_MOST_SHOWN], len(found.answers) - _MOST_SHOWN
+    rest = [Text(f"and {more:,} more; --out or --json gives them all")] if more > 0 else []
+    return Group(answers_view(question, shown), *rest, Text(note, "dim"))
 
 
 def links_table(links: Iterable[Link], dataset: Dataset) -> Table:
