@@ -79,7 +79,8 @@ def truth():
     for a, b in combinations(led, 2):
         laws |= {("inverse", (a, b))} if then(led[a], led[b]) == here else set()
         laws |= {("equal", (a, b))} if led[a] == led[b] else set()
-        laws |= {("not commuting", (a, b))} if then(led[a], led[b]) != then(led[b], led[a]) else set()
+        same = then(led[a], led[b]) == then(led[b], led[a])
+        laws |= {("commuting" if same else "not commuting", (a, b))}
     laws |= {
         ("composition", (a, b, c)) for a in led for b in led for c in led if then(led[a], led[b]) == led[c]
     }
@@ -100,8 +101,34 @@ def test_what_is_claimed_is_what_was_planted(run):
         ("cycle", "turn"), ("cycle", "twin"), ("back", "twist"),
     }  # fmt: skip
     assert found["not commuting"]
+    assert found["commuting"] == {("turn", "twin")}  # that of inverse ones leads back, which is no path
     assert not algebra.commutative
     assert not [f for f in algebra.beliefs if f.kind in ("symmetric", "inverse", "equal")]
+
+
+def test_relations_that_commute_are_told_from_those_that_do_not(tmp_path):
+    """Steps along two sides of a torus commute, and neither does with a shuffle."""
+    rows, columns = 9, 8
+    shuffle = torch.randperm(rows * columns, generator=torch.Generator().manual_seed(1)).tolist()
+    led = {
+        "down": [(i + columns) % (rows * columns) for i in range(rows * columns)],
+        "right": [i - i % columns + (i + 1) % columns for i in range(rows * columns)],
+        "shuffle": shuffle,
+    }
+    triples = torch.tensor([(h, r, t) for r, ends in enumerate(led.values()) for h, t in enumerate(ends)])
+    order = torch.randperm(len(triples), generator=torch.Generator().manual_seed(0))
+    valid, test, kept = order.split([10, 10, len(order) - 20])
+    entities = Vocabulary("entity", tuple(map(str, range(rows * columns))))
+    splits = (triples[kept], triples[valid], triples[test])
+    torus = Dataset("torus", entities, Vocabulary("relation", tuple(led)), *splits)
+    algebra = relation_algebra(train(torus, "ModulE-HH", SETTINGS, tmp_path / "run"))
+    orders = {(f.kind, f.relations) for f in algebra.claims if "commuting" in f.kind}
+    assert ("commuting", ("down", "right")) in orders
+    assert orders <= {
+        ("commuting", ("down", "right")),
+        ("not commuting", ("down", "shuffle")),
+        ("not commuting", ("right", "shuffle")),
+    }
 
 
 def test_findings_carry_their_evidence(run, group):

@@ -17,7 +17,7 @@ from modulekge.run.train import Run, load
 from modulekge.serving.paths import Evidence, Walks, sample
 from modulekge.shapes import Ids
 
-Kind = Literal["symmetric", "antisymmetric", "inverse", "equal", "composition", "not commuting"]
+Kind = Literal["symmetric", "antisymmetric", "inverse", "equal", "composition", "commuting", "not commuting"]
 
 _MOST_RELATIONS = 256  # those with the most facts are compared
 _HEADS = 48  # of a relation on which it is compared with others; fewer where there are many relations
@@ -81,7 +81,7 @@ class RelationAlgebra:
 
 
 def relation_algebra(run: Run | str | Path) -> RelationAlgebra:
-    """Return which relations are symmetric, inverse, equal, composed of others, and which do not commute.
+    """Return which relations are symmetric, inverse, equal, composed of others, and which commute or do not.
 
     >>> algebra = relation_algebra("runs/demo")  # doctest: +SKIP
     >>> [(finding.kind, finding.relations) for finding in algebra.claims]  # doctest: +SKIP
@@ -125,7 +125,7 @@ class _Comparison:
             *self._pairs(alike, threshold),
             *self._antisymmetric(alike, threshold),
             *self._compositions(composed, composition_threshold),
-            *([] if commutative else self._not_commuting()),
+            *([] if commutative else self._orders(composition_threshold)),
         ]
         dataset = self.run.dataset
         return RelationAlgebra(
@@ -256,8 +256,8 @@ class _Comparison:
         there, back = self._moved(heads, moves), self._moved(heads, moves.flip(1))
         return torch.allclose(there, back, rtol=1e-4, atol=1e-6 * float(there.abs().max()))
 
-    def _not_commuting(self) -> Iterator[Finding]:
-        """Yield pairs of relations that lead elsewhere in the other order, and that the model tells apart."""
+    def _orders(self, threshold: float) -> Iterator[Finding]:
+        """Yield pairs of relations that lead to the same in either order, or that the model tells apart."""
         both = torch.minimum(self._links, self._links.T).triu(1)
         strongest = both.flatten().argsort(descending=True, stable=True)[:_MOST_PAIRS]
         for i, j in sorted(divmod(place, len(both)) for place in strongest.tolist()):
@@ -269,6 +269,12 @@ class _Comparison:
             back = back[torch.isin(back[:, 0], there[:, 0])]
             n = len(self.run.dataset.entities)
             agreed = torch.isin(there[:, 0] * n + there[:, 1], back[:, 0] * n + back[:, 1])
+            evidence = Evidence(float(agreed.double().mean()), 0.0, len(agreed))
+            if len(agreed) >= _LEAST_PAIRS and evidence.share > 0.5:
+                one, other = self._profiles(self._heads(r), [(r, q), (q, r)])
+                if one @ other >= threshold:
+                    yield self._finding("commuting", (r, q), one @ other, evidence, True)
+                continue
             there, back = _one_each(there[~agreed], back)
             if len(there) < _LEAST_PAIRS:
                 continue
@@ -276,8 +282,7 @@ class _Comparison:
             wrong = self._score(there, q, r) > self._score(back, q, r)
             share = float((right.double() + (~wrong).double()).mean() / 2)
             if _beyond_chance(share, len(there)):
-                evidence = Evidence(float(agreed.double().mean()), 0.0, len(agreed))
-                yield self._finding("not commuting", (r, q), share, evidence, evidence.share <= 0.5)
+                yield self._finding("not commuting", (r, q), share, evidence, True)
 
     def _finding(
         self, kind: Kind, relations: tuple[int, ...], similarity: Tensor | float, evidence: Evidence, ok: bool

@@ -114,6 +114,7 @@ def _rules(algebra: RelationAlgebra) -> Iterable[str]:
     yield f"model: how alike the two sides are on entities; from {least}, 3 spreads above the median here"
     yield "facts: share of training pairs that agree"
     yield "antisymmetric: model tells there from back, facts stand both ways; by chance 0.5"
+    yield "commuting: the two orders are as alike in the model as compositions, and most facts lead alike"
     yield "not commuting: model tells one order from the other, facts lead alike; by chance 0.5"
     if algebra.commutative:
         yield f"in {algebra.model} every two relations commute, whatever they learn"

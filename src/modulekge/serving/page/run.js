@@ -19,6 +19,7 @@ const LAWS = {
   inverse: ([r, q]) => [r, " is the inverse of ", q],
   equal: ([r, q]) => [r, " is the same as ", q],
   composition: ([r, q, p]) => [r, " then ", q, " amounts to ", p],
+  commuting: ([r, q]) => [r, " and ", q, " lead to the same in either order"],
   "not commuting": ([r, q]) => [r, " and ", q, " lead elsewhere in the other order"],
 };
 
