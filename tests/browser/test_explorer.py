@@ -54,6 +54,7 @@ def suggestions(page):
 
 def choose(page, text, label="Search entities"):
     """Type into a search box, wait for suggestions, take the first."""
+    page.get_by_role("heading", level=1).wait_for()  # the page is there and listens
     box = page.get_by_role("combobox", name=label, exact=True)
     box.fill(text)
     suggestions(page).first.wait_for()
@@ -116,12 +117,14 @@ def test_every_address_can_be_shared_and_fits_a_phone(view, new_page, address):
 
 
 def test_an_older_keystroke_never_overwrites_a_newer_one(page):
+    heading(page, "Explore world")
     held = []
     page.route(re.compile(r"search=f(&|$)"), lambda route: held.append(route))
     box = page.get_by_role("combobox", name="Search entities")
-    box.fill("f")
-    page.wait_for_timeout(300)
-    assert held
+    with page.expect_request(re.compile(r"search=f(&|$)")):
+        box.fill("f")
+    while not held:
+        page.wait_for_timeout(20)
     box.fill("Japan")
     suggestions(page).filter(has_text="Japan").first.wait_for()
     held[0].continue_()

@@ -17,8 +17,8 @@ const VIEWS = new Map(Object.entries({ "": home, around, ask, compare, entity, m
 const SLOW = 150; // ms after which a view that is not there yet is said to be loading
 const named = (id) => document.getElementById(id);
 const main = named("main"), banner = named("banner"), runChoice = named("run"), themeButton = named("theme");
-const scrolled = new Map(); // how far down each address was left
-let drawing = new AbortController(), address = location.hash, current = null;
+const scrolled = new Map(); // how far down each entry of the history was left
+let drawing = new AbortController(), entry = null, current = null; // entry: the one whose view is shown
 
 /** Draw the view that the address names; a newer address stops an older one that is still loading. */
 async function draw() {
@@ -59,9 +59,9 @@ function place({ title, body, said }) {
   heading?.setAttribute("tabindex", "-1");
   const same = kept ? named(active.id) : null;
   (same ?? heading)?.focus({ preventScroll: true });
-  const visited = history.state?.visited; // by the back button, else this is a new entry of the history
-  history.replaceState({ visited: true }, "");
-  if (!same) scrollTo(0, visited ? (scrolled.get(location.hash) ?? 0) : 0);
+  entry = history.state?.entry ?? `${Date.now()} ${Math.random()}`; // a new one unless by the back button
+  history.replaceState({ entry }, "");
+  if (!same) scrollTo(0, scrolled.get(entry) ?? 0);
 }
 
 /** Bring the parts that all views share up to the address. */
@@ -150,11 +150,8 @@ named("skip").addEventListener("click", (event) => {
   event.preventDefault();
   main.focus();
 });
-addEventListener("scroll", () => scrolled.set(address, scrollY), { passive: true });
-addEventListener("hashchange", () => {
-  address = location.hash;
-  draw();
-});
+addEventListener("scroll", () => scrolled.set(entry, scrollY), { passive: true });
+addEventListener("hashchange", draw);
 history.scrollRestoration = "manual";
 nameTheme();
 draw();
