@@ -101,28 +101,6 @@ def test_fused_tables_step_as_plain_ones(kernels, family, spec, answers, monkeyp
         close(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("spec", ROWS, ids=lambda s: s.name)
-def test_rows_with_infinite_sums_stay_as_they_are(kernels, family, spec, monkeypatch):
-    """On which adding facts to a run rests."""
-    config = make_config([{"penalty": {"strength": 0.1}, "train": {"batch": 6}}])
-    questions = Questions.of(family, config.loss, torch.device(DEVICE))
-    monkeypatch.setattr(exact, "kernels", lambda *_: kernels)
-    model = Model(spec, 8, family.n_questions, 5)
-    model.draw(torch.Generator().manual_seed(0), 1.0, 1.0).to(DEVICE)
-    tables = [table for table in model.parameters() if table.numel()]
-    optimizer = GpuAdagrad(tables, lr=torch.tensor(0.1, device=DEVICE))
-    for table in tables:
-        optimizer.state[table]["sum"][:4] = torch.inf
-    before = [table.detach().clone() for table in tables]
-    step = Step(model, questions, optimizer, config)
-    step._tables = FusedTables(model, optimizer, kernels)
-    step.begin(1)
-    step(torch.tensor([0, 1, 2, 3, 8, 9], device=DEVICE))
-    for table, old in zip(tables, before, strict=True):
-        assert torch.equal(table[:4], old[:4])
-    assert any(not torch.equal(table[4:], old[4:]) for table, old in zip(tables, before, strict=True))
-
-
 def test_rows_that_fused_tables_leave_to_plain_ones():
     optimizer = GpuAdagrad([torch.ones(1)], lr=0.1)
     fit = {spec.name for spec in MODELS.values() if FusedTables.fit(spec, optimizer)}

@@ -35,7 +35,7 @@ def relations(
     every: Annotated[bool, typer.Option("--all", help="Show all that the model alone believes.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Say what relations are to each other: symmetric, inverse, equal, composed, not commuting."""
+    """Say what relations are to each other: symmetric, inverse, equal, composed, commuting."""
     algebra = relation_algebra(run)
     if as_json:
         print(json.dumps(asdict(algebra), ensure_ascii=False))

@@ -87,6 +87,14 @@ class Dataset:
         return (facts >= ENOUGH) & (relations[heads == tails].bincount(minlength=self.n_questions) == 0)
 
     @cached_property
+    def single(self) -> torch.Tensor:
+        """Which relations, reciprocal ones too, never have two answers: a country has one capital."""
+        answers = self.known.starts.diff()
+        relations, none = self.known.keys % self.n_questions, torch.zeros(self.n_questions, dtype=torch.long)
+        facts = none.index_add(0, relations, answers)
+        return (facts >= ENOUGH) & (none.scatter_reduce(0, relations, answers, "amax") == 1)
+
+    @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over the names and the triples: equal for equal graphs, wherever they were read."""
         digest = hashlib.sha256()

@@ -7,8 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from modulekge.data.dataset import ENOUGH, Dataset
-from modulekge.data.known import KnownAnswers
+from modulekge.data.dataset import Dataset
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.odds import entity_scores, log_odds, loops, marked, questions_at_once
 from modulekge.models.model import Model
@@ -47,8 +46,8 @@ def links_in_chunks(
     device = table.device
     known, loopless = dataset.known.to(device), dataset.loopless.to(device)
     for relation in relations:
-        full = answered(known, len(table), relation)[:, None]
-        taken = answered(known, len(table), relation + len(dataset.relations))[None]
+        full = answered(dataset, relation, device)[:, None]
+        taken = answered(dataset, relation + len(dataset.relations), device)[None]
         for heads in torch.arange(len(table), device=device).split(questions_at_once(len(table), device)):
             asked = torch.full_like(heads, relation)
             scores = entity_scores(model, heads, asked, table)
@@ -67,12 +66,8 @@ def _chunk(chances: Scores, heads: Ids, relation: int, k: int) -> Chunk:
     return Chunk(len(heads), triples.cpu(), chances[rows, tails].cpu())
 
 
-def answered(known: KnownAnswers, n_entities: int, relation: int) -> Bool[Tensor, " e"]:
-    """Say of which entities a relation asks no more: it never has two answers, and these have one.
-
-    A country that has its capital is not asked for a second one.
-    """
-    heads = torch.arange(n_entities, device=known.keys.device)
-    counts = known.counts(heads, torch.full_like(heads, relation))
-    single = int(counts.max()) <= 1 and int(counts.sum()) >= ENOUGH
-    return (counts > 0) & single
+def answered(dataset: Dataset, relation: int, device: torch.device) -> Bool[Tensor, " e"]:
+    """Say of which entities a relation asks no more: it never has two answers, and these have one."""
+    heads = torch.arange(len(dataset.entities))
+    counts = dataset.known.counts(heads, torch.full_like(heads, relation))
+    return ((counts > 0) & dataset.single[relation]).to(device)

@@ -6,7 +6,6 @@ from itertools import chain, islice, zip_longest
 
 import numpy as np
 
-from modulekge.data.dataset import ENOUGH
 from modulekge.serving.asking import Answer, Question
 from modulekge.serving.facts import Facts
 from modulekge.serving.lookup import Lookup
@@ -35,13 +34,7 @@ class Neighbours:
 
     @cached_property
     def _single(self) -> frozenset[int]:
-        """Questions that never have two answers, though they have many: a country has one capital."""
-        n = 2 * self._facts.n_relations
-        keys, counts = np.unique(self._facts.entities * n + self._facts.rows[:, 0], return_counts=True)
-        most = np.zeros(n, np.int64)
-        np.maximum.at(most, keys % n, counts)
-        many = np.tile(self._facts.of_relation, 2) >= ENOUGH
-        return frozenset(np.flatnonzero((most == 1) & many).tolist())
+        return frozenset(self.asked.run.dataset.single.nonzero()[:, 0].tolist())
 
     def of(self, entity: int, known: int, predicted: int) -> Neighbourhood:
         """Return at most so many known facts, of each relation in turn, and so many new links."""

@@ -112,7 +112,7 @@ class ServedRun:
         self.predictor.predict_many(
             [Question(entities[0], relations[0]), Question(entities[0], None, entities[0])]
         )
-        assert self.detail and self.answers and self.calls
+        _ = self.detail, self.answers, self.calls
         return self
 
     def close(self) -> None:

@@ -111,6 +111,6 @@ class Fold:
         tables = (self._table, model.spec.entity(scalar, vector))
         parts = [score.all_pairs(queries, table, model.score_weights) for table in tables if len(table)]
         scores = torch.cat(parts, dim=1)
-        return (
-            scores + torch.cat([model.entity_bias[: self._first], bias]) if len(model.entity_bias) else scores
-        )
+        if len(model.entity_bias) == 0:
+            return scores
+        return scores + torch.cat([model.entity_bias[: self._first], bias])
