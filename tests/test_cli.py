@@ -103,7 +103,7 @@ def test_columns_labels_and_what_was_left_out(tmp_path):
     (tmp_path / "told.tsv").write_text("r0\tnot of an entity\n")
     told = ("--columns", "from,by,to", "--descriptions", "told.tsv")
     checked = json.loads(call("data", "doctor", "wide.csv", *told, "--json", cwd=tmp_path).stdout)
-    assert "told.tsv: none of its names is in the graph" in json.dumps(checked["findings"])
+    assert "told.tsv: none of its names is in wide.csv" in json.dumps(checked["findings"])
     (tmp_path / "g.nt").write_text(
         "".join("<x:{}> <x:{}> <x:{}> .\n".format(*line.split("\t")) for line in GRAPH.splitlines())
         + '<x:e0> <x:age> "7" .\n'

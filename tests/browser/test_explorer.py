@@ -282,6 +282,14 @@ def test_a_description_is_written_in_its_own_direction_and_need_not_be(new_page,
     expect(said).to_have_count(0)
 
 
+def test_a_long_description_leaves_what_can_be_asked_in_sight(new_page, hostile):
+    page = new_page(viewport={"width": 360, "height": 740})
+    page.goto(hostile + "#/entity?name=" + "long" * 40)
+    said = page.locator(".entity-head .lead")
+    expect(said).to_contain_text("endless")
+    assert said.bounding_box()["height"] < 400 < said.evaluate("e => e.scrollHeight")
+
+
 @pytest.mark.parametrize(
     "view", ["#/", *(f"#/{view}?name=" + "long" * 40 for view in ("entity", "around")), "#/run"]
 )

@@ -61,7 +61,7 @@ def test_a_file_about_nothing_in_the_graph_is_noted(spies, tmp_path, option):
     path = tmp_path / "turned.tsv"
     path.write_text("An agent.\tbond\n")
     (note,) = read_dataset(spies, **{option: path}).notes
-    assert note == f"{path}: none of its names is in the graph; each line should hold a name, then its text"
+    assert note == f"{path}: none of its names is in {spies}; each line should hold a name, then its text"
     path.write_text("knows\tis acquainted with\n")
     assert bool(read_dataset(spies, **{option: path}).notes) == (option == "descriptions")  # of entities only
 

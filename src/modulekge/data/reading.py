@@ -102,16 +102,21 @@ def _read(
         )
     )
     notes = [*graph.notes, *_outer_spaces(path, entities), *_outer_spaces(path, relations)]
-    notes += [*_unheard(labels, called, entities, relations), *_unheard(descriptions, told, entities)]
+    notes += [
+        *_unheard(path, labels, called, entities, relations),
+        *_unheard(path, descriptions, told, entities),
+    ]
     if cut:
         notes.append(f"{path}: {cut:,} descriptions are cut at {LONGEST:,} characters")
     return entities, relations, splits, notes
 
 
-def _unheard(path: Path | None, texts: Mapping[str, str], *vocabularies: Vocabulary) -> Iterator[str]:
-    """Say that a file is about nothing in the graph: its columns may stand the other way round."""
-    if path and not any(name in texts for vocabulary in vocabularies for name in vocabulary.names):
-        yield f"{path}: none of its names is in the graph; each line should hold a name, then its text"
+def _unheard(
+    path: Path, told: Path | None, texts: Mapping[str, str], *vocabularies: Vocabulary
+) -> Iterator[str]:
+    """Say that a file of texts is about nothing in the data: its columns may be the other way round."""
+    if told and not any(name in texts for vocabulary in vocabularies for name in vocabulary.names):
+        yield f"{told}: none of its names is in {path}; each line should hold a name, then its text"
 
 
 def _outer_spaces(path: Path, vocabulary: Vocabulary) -> Iterator[str]:
