@@ -61,7 +61,7 @@ def family() -> Dataset:
     train[held] = False
     return Dataset(
         "family",
-        Vocabulary("entity", people, {"ada": "Ada Lovelace"}),
+        Vocabulary("entity", people, {"ada": "Ada Lovelace"}, {"ada": "Wrote a program.", "zoe": "Nobody."}),
         Vocabulary("relation", ("parent", "child", "sibling")),
         ids[train],
         ids[held[:1]],

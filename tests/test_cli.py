@@ -100,6 +100,10 @@ def test_columns_labels_and_what_was_left_out(tmp_path):
     chosen = ("--columns", "from,by,to", "--labels", "names.tsv")
     info = json.loads(call("data", "info", "wide.csv", *chosen, "--json", cwd=tmp_path).stdout)
     assert {row["relation"] for row in info["per_relation"]} == {"first of three", "r1", "r2"}
+    (tmp_path / "told.tsv").write_text("r0\tnot of an entity\n")
+    told = ("--columns", "from,by,to", "--descriptions", "told.tsv")
+    checked = json.loads(call("data", "doctor", "wide.csv", *told, "--json", cwd=tmp_path).stdout)
+    assert "told.tsv: none of its names is in wide.csv" in json.dumps(checked["findings"])
     (tmp_path / "g.nt").write_text(
         "".join("<x:{}> <x:{}> <x:{}> .\n".format(*line.split("\t")) for line in GRAPH.splitlines())
         + '<x:e0> <x:age> "7" .\n'
@@ -169,6 +173,7 @@ BAD = {
     "too many columns": (["data", "info", "wide.csv"], "wide.csv:1: which of the 4 columns 1 start"),
     "wrong column": (["train", "wide.csv", "--columns", "strt,kind,end"], "'strt'; did you mean start?"),
     "two columns": (["train", "wide.csv", "--columns", "1,2"], "columns '1,2': expected three"),
+    "no descriptions": (["train", "graph.tsv", "--descriptions", "x.tsv"], "x.tsv: cannot be read"),
     "no labels": (["train", "graph.tsv", "--labels", "absent.tsv"], "absent.tsv: cannot be read"),
     "corrupt gzip": (["train", "bad.tsv.gz"], "the file is damaged"),
     "unknown entity": (["predict", "run", "--head", "e00", "--relation", "r0"], "'e00'; did you mean"),

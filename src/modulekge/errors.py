@@ -9,7 +9,7 @@ class ModulekgeError(Exception):
 
 
 class DataError(ModulekgeError):
-    """A file of triples or labels that cannot be read as one."""
+    """A file of triples, labels or descriptions that cannot be read as one."""
 
 
 class ConfigError(ModulekgeError):

@@ -67,14 +67,18 @@ def runs(installed, tmp_path_factory) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="session")
 def hostile(installed, tmp_path_factory):
-    """The address of a run whose names and labels would be scripts if they were markup, or are very long."""
+    """The address of a run whose names and texts would be scripts if they were markup, or are very long."""
     folder = tmp_path_factory.mktemp("hostile")
     names = ["a&b", "<b>bold</b>", "c'\"d", "plain", "long" * 40, *(f"e{i}" for i in range(8))]
     relations = ["knows <i>", "/film/film/release_date_s./film/film_regional_release_date/region" * 2]
     lines = [f"{a}\t{r}\t{b}" for a in names for b in names if a < b for r in relations]
     (folder / "graph.tsv").write_text("\n".join(lines) + "\n", "utf-8")
     (folder / "labels.tsv").write_text(f"plain\t{HOSTILE}\n", "utf-8")
-    with serving(trained(folder, "graph.tsv", "DistMult", "--labels=labels.tsv")) as (_, address):
+    told = {"plain": HOSTILE, "e0": "\u202eلغة عربية", "long" * 40: "endless" * 1000}
+    lines = [f"{name}\t{text}\n" for name, text in told.items()]
+    (folder / "told.tsv").write_text("".join(lines), "utf-8")
+    texts = "--labels=labels.tsv", "--descriptions=told.tsv"
+    with serving(trained(folder, "graph.tsv", "DistMult", *texts)) as (_, address):
         yield address
 
 

@@ -261,12 +261,33 @@ def test_markup_in_names_is_text(new_page, hostile, markup):
         page.goto(hostile + view)
         expect(page.get_by_role("heading", level=1)).not_to_be_empty()
     heading(page, markup)
+    expect(page.locator(".entity-head .lead")).to_have_text(markup)
     assert page.locator("main img, main script, main b, main i").count() == 0
     page.get_by_role("link", name="Ask for more").first.click()
     heading(page, re.compile("knows <i>"))
     choose(page, "plain")
     heading(page, markup)
     assert page.title() == f"{markup} · modulekge"
+
+
+def test_a_description_is_written_in_its_own_direction_and_need_not_be(new_page, hostile):
+    page = new_page()
+    page.goto(hostile + "#/entity?name=e0")
+    said = page.locator(".entity-head .lead")
+    expect(said).to_contain_text("لغة")
+    assert said.evaluate("e => getComputedStyle(e).direction") == "rtl"
+    assert page.get_by_role("heading", level=1).evaluate("e => getComputedStyle(e).direction") == "ltr"
+    page.goto(hostile + "#/entity?name=e1")
+    heading(page, "e1")
+    expect(said).to_have_count(0)
+
+
+def test_a_long_description_leaves_what_can_be_asked_in_sight(new_page, hostile):
+    page = new_page(viewport={"width": 360, "height": 740})
+    page.goto(hostile + "#/entity?name=" + "long" * 40)
+    said = page.locator(".entity-head .lead")
+    expect(said).to_contain_text("endless")
+    assert said.bounding_box()["height"] < 400 < said.evaluate("e => e.scrollHeight")
 
 
 @pytest.mark.parametrize(

@@ -298,7 +298,8 @@ def test_the_command_reads_a_file_says_what_it_did_and_takes_the_next_name(run, 
     rows = ["source,kind,target", *(",".join(fact) for fact in NEW)]
     (tmp_path / "new.csv").write_text("\n".join(rows))
     (tmp_path / "labels.csv").write_text("ida,Ida Rhodes\nada,Somebody Else\n")
-    options = ("--columns", "source,kind,target", "--labels", "labels.csv")
+    (tmp_path / "told.tsv").write_text("ida\tLed the way.\nada\tSomebody else.\ngil\tA goat.\n")
+    options = ("--columns", "source,kind,target", "--labels", "labels.csv", "--descriptions", "told.tsv")
     code, out, err = call("add", "run", "new.csv", *options, cwd=tmp_path)
     assert code == 0, err
     assert out.split() == [
@@ -309,6 +310,7 @@ def test_the_command_reads_a_file_says_what_it_did_and_takes_the_next_name(run, 
     assert "kept in run-2" in err
     vocabulary = load(tmp_path / "run-2").dataset.entities
     assert (vocabulary.label(0), vocabulary.label(8)) == ("Ada Lovelace", "Ida Rhodes")
+    assert vocabulary.descriptions == {"ada": "Wrote a program.", "gil": "A goat.", "ida": "Led the way."}
     code, out, err = call("add", "run", "new.csv", *options, "--refresh", 1, "--json", cwd=tmp_path)
     assert code == 0, err
     found = json.loads(out)
@@ -316,6 +318,16 @@ def test_the_command_reads_a_file_says_what_it_did_and_takes_the_next_name(run, 
     assert found["drift"].keys() == {"mrr_before", "mrr_after", "changed"}
     assert "move nothing" not in err
     assert call("predict", "run-2", "--head", "Ida Rhodes", "--relation", "twin", cwd=tmp_path)[0] == 0
+
+
+def test_a_description_of_a_label_is_one_of_its_name(run, tmp_path):
+    (tmp_path / "new.tsv").write_text("Ida\tparent\tAda Lovelace\n")
+    (tmp_path / "told.tsv").write_text("Ada Lovelace\tCounted.\nIda\tLed the way.\n")
+    silent = replace(
+        run, dataset=replace(run.dataset, entities=replace(run.dataset.entities, descriptions={}))
+    )
+    new = modulekge.add(silent, tmp_path / "new.tsv", tmp_path / "new", descriptions=tmp_path / "told.tsv")
+    assert new.dataset.entities.descriptions == {"ada": "Counted.", "Ida": "Led the way."}
 
 
 @pytest.mark.parametrize(

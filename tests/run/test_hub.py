@@ -41,6 +41,7 @@ def test_it_loads_as_a_run_with_the_same_scores(family, drawn_run, tmp_path, nam
         assert torch.equal(all_scores(again), all_scores(each))
         assert again.config == each.config
         assert again.dataset.fingerprint == family.fingerprint
+        assert again.dataset.entities.description(0) == "Wrote a program."
 
 
 def test_other_tools_can_read_it(trained, tmp_path):

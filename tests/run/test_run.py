@@ -34,11 +34,22 @@ def test_a_run_loads_without_its_data_set_and_answers_the_same(run):
     again = load(run.folder.path)
     assert again.dataset.fingerprint == run.dataset.fingerprint
     assert again.dataset.entities.label(0) == "Ada Lovelace"
+    assert again.dataset.entities.descriptions == {"ada": "Wrote a program."}  # of what the graph has
     assert again.config == run.config
     assert modulekge.evaluate(again).both == modulekge.evaluate(run).both
     circumstances = json.loads((run.folder.path / "run.json").read_text())
     assert circumstances["fingerprint"] == run.dataset.fingerprint
     assert circumstances["versions"]["torch"] == torch.__version__
+
+
+def test_an_older_run_without_descriptions_loads(run):
+    path = run.folder.path / "vocabulary.json"
+    fields = json.loads(path.read_text())
+    del fields["entity_descriptions"]
+    path.write_text(json.dumps(fields))
+    again = load(run.folder.path)
+    assert again.dataset.fingerprint == run.dataset.fingerprint
+    assert again.dataset.entities.description(0) is None
 
 
 def test_the_best_weights_are_kept_beside_the_last(run):
@@ -205,6 +216,11 @@ def test_a_folder_in_use_is_not_overwritten(run, family):
             "vocabulary.json",
             b'{"name": "x", "entities": [1], "entity_labels": [], "relations": null}',
             "do not make",
+        ),
+        (
+            "vocabulary.json",
+            b'{"name": "x", "entities": ["a"], "entity_labels": {}, "entity_descriptions": {"a": 1}}',
+            "do not make a graph (TypeError('a label or description is no text'))",
         ),
         ("run.json", b"{}", "is not what run.json was written with"),
         ("triples.safetensors", b"junk", "triples.safetensors: not a readable"),

@@ -74,9 +74,14 @@ def test_relations_and_entities_page_by_page(client):
     assert client.get(f"{API}/kin/entities", search="lovelace").json()["items"][0]["name"] == "ada"
 
 
+def test_an_entity_is_described_and_not_found_by_its_description(client):
+    assert client.get(f"{API}/kin/entity", name="ada").json()["description"] == "Wrote a program."
+    assert client.get(f"{API}/kin/entities", search="program").json()["items"] == []
+
+
 def test_an_entity_with_its_facts_and_the_split_of_each(client):
     card = client.get(f"{API}/kin/entity", name="fay").json()
-    assert card["degree"] == 4
+    assert (card["degree"], card["description"]) == (4, None)
     groups = {(group["relation"]["name"], group["direction"]): group for group in card["facts"]}
     assert set(groups) == {("parent", "out"), ("child", "in")}
     ends = {item["name"]: item["split"] for item in groups["parent", "out"]["items"]}

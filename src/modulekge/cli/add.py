@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from modulekge import show
-from modulekge.cli.app import Columns, Json, Labels, RunArgument, Settings, app, split_columns
+from modulekge.cli.app import Columns, Descriptions, Json, Labels, RunArgument, Settings, app, split_columns
 from modulekge.config import parse_setting
 from modulekge.data.addition import enlarge
 from modulekge.data.reading import read_facts
@@ -30,6 +30,7 @@ def add(
     settings: Settings = None,
     columns: Columns = None,
     labels: Labels = None,
+    descriptions: Descriptions = None,
     as_json: Json = False,
 ) -> None:
     """Add new facts to a trained run, in seconds, as a new run; RUN itself is not changed.
@@ -38,7 +39,8 @@ def add(
     Facts between known ones are known from then on, but move nothing without --refresh.
     """
     err, source = show.console(stderr=True), load(run)
-    addition = enlarge(source.dataset, read_facts(new, split_columns(columns), labels))
+    facts = read_facts(new, split_columns(columns), labels, descriptions)
+    addition = enlarge(source.dataset, facts)
     for note in addition.notes:
         err.print(note)
     folder = fold_in(source, addition, out, [parse_setting(text) for text in settings or ()])

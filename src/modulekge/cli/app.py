@@ -52,6 +52,9 @@ Columns = Annotated[
 Labels = Annotated[
     Path | None, typer.Option(help="File of 'name label': what to call entities and relations.")
 ]
+Descriptions = Annotated[
+    Path | None, typer.Option(help="File of 'name description': what the explorer says about entities.")
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="A setting, such as train.epochs=5; repeatable."),
@@ -60,9 +63,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to 
 All = Annotated[bool, typer.Option("--all", help="Show every relation.")]
 
 
-def open_data(data: str, data_dir: Path | None, columns: str | None, labels: Path | None) -> Dataset:
+def open_data(
+    data: str, data_dir: Path | None, columns: str | None, labels: Path | None, descriptions: Path | None
+) -> Dataset:
     """Return the data set that DATA and its options name."""
-    return open_dataset(data, data_dir, columns=split_columns(columns), labels=labels)
+    chosen = split_columns(columns)
+    return open_dataset(data, data_dir, columns=chosen, labels=labels, descriptions=descriptions)
 
 
 def split_columns(columns: str | None) -> list[str] | None:

@@ -7,7 +7,18 @@ from pathlib import Path
 import typer
 
 from modulekge import show
-from modulekge.cli.app import All, Columns, DataArgument, DataDir, Json, Labels, app, open_data, split_columns
+from modulekge.cli.app import (
+    All,
+    Columns,
+    DataArgument,
+    DataDir,
+    Descriptions,
+    Json,
+    Labels,
+    app,
+    open_data,
+    split_columns,
+)
 from modulekge.data.doctor import Finding, examine, examine_files
 from modulekge.data.registry import benchmarks, local_folder
 from modulekge.data.survey import survey
@@ -34,12 +45,13 @@ def data_info(
     data: DataArgument,
     columns: Columns = None,
     labels: Labels = None,
+    descriptions: Descriptions = None,
     data_dir: DataDir = None,
     every: All = False,
     as_json: Json = False,
 ) -> None:
     """Count a data set: sizes, unseen entities, leaks, cardinality of each relation."""
-    found = survey(open_data(data, data_dir, columns, labels))
+    found = survey(open_data(data, data_dir, columns, labels, descriptions))
     if as_json:
         print(json.dumps(asdict(found), ensure_ascii=False))
     else:
@@ -51,6 +63,7 @@ def data_doctor(
     data: DataArgument,
     columns: Columns = None,
     labels: Labels = None,
+    descriptions: Descriptions = None,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
@@ -61,7 +74,7 @@ def data_doctor(
     'train' would use.
     """
     try:
-        dataset = open_data(data, data_dir, columns, labels)
+        dataset = open_data(data, data_dir, columns, labels, descriptions)
     except DataError as error:
         found = examine_files(Path(data), split_columns(columns)) if Path(data).exists() else ()
         if as_json:

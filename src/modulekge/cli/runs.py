@@ -20,6 +20,7 @@ from modulekge.cli.app import (
     Columns,
     DataArgument,
     DataDir,
+    Descriptions,
     Json,
     Labels,
     RunArgument,
@@ -67,6 +68,7 @@ def train(
     settings: Settings = None,
     columns: Columns = None,
     labels: Labels = None,
+    descriptions: Descriptions = None,
     data_dir: DataDir = None,
     track: Track = None,
     dry_run: Annotated[bool, typer.Option(help="Print the settings and stop.")] = False,
@@ -78,7 +80,7 @@ def train(
     settings are chosen by rule from the size of the graph and the machine, and the reasons are shown.
     Ctrl-C ends training after the epoch under way; 'modulekge resume' goes on.
     """
-    dataset = open_data(data, data_dir, columns, labels)
+    dataset = open_data(data, data_dir, columns, labels, descriptions)
     print_notes(dataset)
     planned = plan(dataset, model, map(parse_setting, settings or ()), recipe)
     config = planned.config

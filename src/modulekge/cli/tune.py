@@ -10,7 +10,17 @@ from typing import Annotated
 import typer
 
 from modulekge import show
-from modulekge.cli.app import Columns, DataArgument, DataDir, Json, Labels, Settings, app, open_data
+from modulekge.cli.app import (
+    Columns,
+    DataArgument,
+    DataDir,
+    Descriptions,
+    Json,
+    Labels,
+    Settings,
+    app,
+    open_data,
+)
 from modulekge.config import parse_setting
 from modulekge.models.table import named
 from modulekge.studies import tuning
@@ -34,6 +44,7 @@ def tune(
     settings: Settings = None,
     columns: Columns = None,
     labels: Labels = None,
+    descriptions: Descriptions = None,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
@@ -43,7 +54,7 @@ def tune(
     Poor trials are ended early. Test is never touched. Ctrl-C keeps everything, and the same command goes
     on; the same command in another terminal helps.
     """
-    dataset = open_data(data, data_dir, columns, labels)
+    dataset = open_data(data, data_dir, columns, labels, descriptions)
     fixed = [parse_setting(text) for text in settings or ()]
     if model:
         fixed.append({"model": {"name": named(model).name}})
@@ -67,7 +78,12 @@ def tune(
         show.console().print(show.trials_table(tuning.ranking(study)))
     if tuning.finished(study) < trials:
         err.print(f"{tuning.finished(study)} of {trials} trials done; the same command goes on")
-    options = {"--columns": columns, "--labels": labels, "--data-dir": data_dir}
+    options = {
+        "--columns": columns,
+        "--labels": labels,
+        "--descriptions": descriptions,
+        "--data-dir": data_dir,
+    }
     chosen = [word for name, value in options.items() if value for word in (name, str(value))]
     command = shlex.join(["modulekge", "train", data, *chosen, "--recipe", str(recipe)])
     err.print(f"kept in {recipe}; train it: {command}")

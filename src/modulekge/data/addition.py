@@ -92,7 +92,11 @@ def _joined(old: Vocabulary, new: Vocabulary) -> tuple[Vocabulary, Int[Tensor, "
         ids.append(len(names) if known is None else known)
         if known is None:
             names.append(name)
-    return Vocabulary(old.kind, tuple(names), {**new.labels, **old.labels}), torch.tensor(ids)
+    told = {
+        names[i]: text for name, i in zip(new.names, ids, strict=True) if (text := new.descriptions.get(name))
+    }
+    labels, descriptions = {**new.labels, **old.labels}, {**new.descriptions, **told, **old.descriptions}
+    return Vocabulary(old.kind, tuple(names), labels, descriptions), torch.tensor(ids)
 
 
 def _alike(old: Vocabulary, joined: Vocabulary) -> Iterator[str]:

@@ -11,7 +11,7 @@ from modulekge.data.lines import numbered_lines, starts_with
 from modulekge.data.rdf import read_rdf
 from modulekge.data.records import json_rows, read_json, read_parquet
 from modulekge.data.tables import Graph
-from modulekge.data.text import form_of, read_text, text_problems, two_columns
+from modulekge.data.text import form_of, read_text, text_problems
 from modulekge.errors import DataError
 
 Format = Literal["text", "json", "parquet", "N_TRIPLES", "TURTLE"]
@@ -74,12 +74,6 @@ def _is_json(text: str) -> bool:
         return isinstance(json.loads(text), dict | list)
     except (ValueError, RecursionError):
         return False
-
-
-def read_labels(path: Path) -> dict[str, str]:
-    """Read a file of ``name label``, separated by a tab, or by a comma where it ends in .csv."""
-    table = read_text(path, two_columns(path))
-    return dict(zip(table["name"].to_pylist(), table["label"].to_pylist(), strict=True))
 
 
 def problems(path: Path, columns: Sequence[str] | None = None, limit: int = 100) -> Iterator[str]:

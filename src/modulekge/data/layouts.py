@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from modulekge.data.files import ENDINGS, read_file, read_labels
+from modulekge.data.files import ENDINGS, read_file
 from modulekge.data.numbering import Numbering, Top, check_count, read_numbering
 from modulekge.data.tables import ROLES, Graph
 from modulekge.data.text import Form, form_of, read_text
+from modulekge.data.texts import Kind, read_texts
 from modulekge.errors import DataError
 
 _STEMS = (("train",), ("valid", "validation", "dev"), ("test",))
 _ENTITY_LABELS = ("labels", "entity_strings")
 _RELATION_LABELS = ("relation_labels", "relation_strings")
+_DESCRIPTIONS = ("descriptions",)
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ LAYOUTS = (
 
 
 def read_folder(folder: Path, columns: Sequence[str] | None = None) -> Graph:
-    """Read train, valid and test, or train alone, which is yet to be split; and labels beside them."""
+    """Read train, valid and test, or train alone, which is yet to be split; and texts beside them."""
     for layout in LAYOUTS:
         train = _found(folder, layout.splits[0])
         if train and _found(train.parent, layout.entities):
@@ -77,10 +79,12 @@ def read_folder(folder: Path, columns: Sequence[str] | None = None) -> Graph:
     paths = _split_files(folder)
     graphs = [read_file(path, columns) for path in paths]
     labels = {name: text for graph in reversed(graphs) for name, text in graph.labels.items()}
+    said = {name: text for graph in reversed(graphs) for name, text in graph.descriptions.items()}
     return Graph(
         tuple(graph.splits[0] for graph in graphs),
-        {**labels, **_labels(folder, _ENTITY_LABELS)},
-        {**labels, **_labels(folder, _RELATION_LABELS)},
+        {**labels, **_texts(folder, _ENTITY_LABELS, "label")},
+        {**labels, **_texts(folder, _RELATION_LABELS, "label")},
+        {**said, **_texts(folder, _DESCRIPTIONS, "description")},
         tuple(note for graph in graphs for note in graph.notes),
     )
 
@@ -133,8 +137,9 @@ def _read_layout(folder: Path, layout: Layout) -> Graph:
     by_name = layout.names and pairs[0][0].names_fit(raw[0][1])
     return Graph(
         tuple(_named(p, *read, *pair, by_name) for p, read, pair in zip(paths, raw, pairs, strict=True)),
-        _by_name(_labels(folder, _ENTITY_LABELS), pairs[0][0]),
-        _by_name(_labels(folder, _RELATION_LABELS), pairs[0][1]),
+        _by_name(_texts(folder, _ENTITY_LABELS, "label"), pairs[0][0]),
+        _by_name(_texts(folder, _RELATION_LABELS, "label"), pairs[0][1]),
+        _by_name(_texts(folder, _DESCRIPTIONS, "description"), pairs[0][0]),
     )
 
 
@@ -162,13 +167,13 @@ def _named(
     return pa.table(columns)
 
 
-def _labels(folder: Path, stems: Sequence[str]) -> dict[str, str]:
+def _texts(folder: Path, stems: Sequence[str], kind: Kind) -> dict[str, str]:
     found = [path for stem in stems for path in _present(folder, (stem,))]
-    return {name: text for path in found for name, text in read_labels(path).items()}
+    return {name: text for path in found for name, text in read_texts(path, kind).items()}
 
 
-def _by_name(labels: Mapping[str, str], numbering: Numbering) -> dict[str, str]:
-    """Return labels of ids as labels of names; those of names are kept."""
+def _by_name(texts: Mapping[str, str], numbering: Numbering) -> dict[str, str]:
+    """Return texts of ids as texts of names; those of names are kept."""
     named = dict(zip(numbering.ids.to_pylist(), numbering.names.to_pylist(), strict=True))
     known = set(named.values())
-    return {key if key in known else named.get(key, key): text for key, text in labels.items()}
+    return {key if key in known else named.get(key, key): text for key, text in texts.items()}

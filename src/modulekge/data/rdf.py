@@ -1,30 +1,39 @@
-"""RDF: N-Triples and Turtle, streamed; literals are no entities, and labels are kept for people."""
+"""RDF: N-Triples and Turtle, streamed; literals are no entities, but some are kept for people."""
 
 import importlib
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 from modulekge.data.lines import open_bytes
 from modulekge.data.tables import Graph, gathered
+from modulekge.data.texts import Kind
 from modulekge.errors import DataError
 
 Syntax = Literal["N_TRIPLES", "TURTLE"]
-_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
+_KINDS: dict[str, Kind] = {
+    "http://www.w3.org/2000/01/rdf-schema#label": "label",
+    "http://www.w3.org/2000/01/rdf-schema#comment": "description",
+    "http://www.w3.org/2004/02/skos/core#definition": "description",
+    "http://schema.org/description": "description",
+    "https://schema.org/description": "description",
+}
 # What the parser calls a node written [ ... ]: a number of 128 random bits, without the zeros in front
 _ANONYMOUS = re.compile(r"[1-9a-f][0-9a-f]{20,31}")
 
 
 def read_rdf(path: Path, syntax: Syntax) -> Graph:
-    """Read the triples between IRIs and blank nodes; the others are counted, and labels are kept.
+    """Read the triples between IRIs and blank nodes; the others are counted, and texts are kept.
 
-    Of the labels of a node the first counts, one in English or without a language before any other.
+    Of the labels of a node the first counts, one in English or without a language before any other;
+    likewise of its descriptions.
     """
     reader = _Reader(path, syntax)
     table = gathered(reader.triples())
-    labels = {name: text for name, (_, text) in reader.labels.items()}
-    return Graph((table,), labels, labels, reader.notes())
+    labels, descriptions = reader.texts("label"), reader.texts("description")
+    return Graph((table,), labels, labels, descriptions, reader.notes())
 
 
 class _Reader:
@@ -32,8 +41,9 @@ class _Reader:
 
     def __init__(self, path: Path, syntax: Syntax) -> None:
         self.path, self.syntax, self.rdf = path, syntax, rdf_module()
-        self.read = self.literals = self.labelled = self.about = 0
-        self.labels: dict[str, tuple[bool, str]] = {}  # whether English or without a language; the text
+        self.read = self.literals = self.about = 0
+        self.shown: Counter[Kind] = Counter()
+        self.found: dict[tuple[Kind, str], tuple[bool, str]] = {}  # whether for an English reader; the text
         self.anonymous: dict[str, str] = {}
 
     def triples(self) -> Iterator[tuple[str, str, str]]:
@@ -60,13 +70,17 @@ class _Reader:
 
     def _count_literal(self, triple: Any) -> None:
         self.literals += 1
-        if triple.predicate.value != _LABEL:
+        kind = _KINDS.get(triple.predicate.value)
+        if kind is None:
             return
-        self.labelled += 1
-        name, text, language = self._name(triple.subject), triple.object.value, triple.object.language
+        self.shown[kind] += 1
+        key, text, language = (kind, self._name(triple.subject)), triple.object.value, triple.object.language
         good = language is None or language.lower().split("-")[0] == "en"
-        if text and (name not in self.labels or (good and not self.labels[name][0])):
-            self.labels[name] = good, text
+        if text and (key not in self.found or (good and not self.found[key][0])):
+            self.found[key] = good, text
+
+    def texts(self, kind: Kind) -> dict[str, str]:
+        return {name: text for (found, name), (_, text) in self.found.items() if found == kind}
 
     def _name(self, node: Any) -> str:
         """An IRI as it is; a blank node as _: and its id, or where it has none, the file and a number."""
@@ -80,8 +94,9 @@ class _Reader:
     def notes(self) -> tuple[str, ...]:
         found = []
         if self.literals:
-            labels = f", {self.labelled:,} of them labels, which are shown" if self.labelled else ""
-            found.append(f"{self.path}: {self.literals:,} triples with a literal are left out{labels}")
+            kinds = " and ".join(f"{count:,} of them {kind}s" for kind, count in self.shown.items())
+            shown = f", {kinds}, which are shown" if kinds else ""
+            found.append(f"{self.path}: {self.literals:,} triples with a literal are left out{shown}")
         if self.about:
             found.append(f"{self.path}: {self.about:,} triples about triples are left out")
         return tuple(found)

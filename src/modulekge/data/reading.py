@@ -1,7 +1,7 @@
 """From files to a data set: names are numbered, and what is in one piece is split."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,25 +10,31 @@ import torch
 from torch import Tensor
 
 from modulekge.data.dataset import Dataset
-from modulekge.data.files import read_file, read_labels
+from modulekge.data.files import read_file
 from modulekge.data.layouts import read_folder
 from modulekge.data.splitting import split_triples
 from modulekge.data.tables import NAMES, Graph, gathered
+from modulekge.data.texts import LONGEST, bounded, read_texts
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import DataError
 from modulekge.shapes import Triples
 
 
 def read_dataset(
-    path: Path, seed: int = 0, columns: Sequence[str] | None = None, labels: Path | None = None
+    path: Path,
+    seed: int = 0,
+    columns: Sequence[str] | None = None,
+    labels: Path | None = None,
+    descriptions: Path | None = None,
 ) -> Dataset:
     """Read a folder of splits, or one file of triples, split with ``seed``.
 
     ``columns`` are those of head, relation and tail, by name or by number from 1, where a file has more
-    or other ones. ``labels`` is a file of ``name label``, for entities and relations.
+    or other ones. ``labels`` is a file of ``name label``, for entities and relations, ``descriptions`` one
+    of ``name description``, for entities.
     """
     name = path.resolve().name if path.is_dir() else path.name.split(".")[0]
-    entities, relations, splits, notes = _read(path, columns, labels)
+    entities, relations, splits, notes = _read(path, columns, labels, descriptions)
     if len(splits) == 1:
         count = len(splits[0])
         try:
@@ -51,9 +57,14 @@ class Facts:
     notes: tuple[str, ...] = ()  # what was left out when they were read, for people
 
 
-def read_facts(path: Path, columns: Sequence[str] | None = None, labels: Path | None = None) -> Facts:
+def read_facts(
+    path: Path,
+    columns: Sequence[str] | None = None,
+    labels: Path | None = None,
+    descriptions: Path | None = None,
+) -> Facts:
     """Read the triples of a file, or of all splits of a folder, as :func:`read_dataset` does, unsplit."""
-    entities, relations, splits, notes = _read(path, columns, labels)
+    entities, relations, splits, notes = _read(path, columns, labels, descriptions)
     return Facts(entities, relations, torch.cat(splits), tuple(notes))
 
 
@@ -69,19 +80,43 @@ def named_facts(triples: Iterable[Sequence[str]]) -> Facts:
             raise DataError(f"triple {number}: {row!r}: expected three names: head, relation and tail")
     if not rows:
         raise DataError("no triples; give at least one of head, relation and tail")
-    entities, relations, (ids,) = _encode(Graph((gathered(rows),)), {})
+    entities, relations, (ids,) = _encode(Graph((gathered(rows),)))
     return Facts(entities, relations, ids)
 
 
 def _read(
-    path: Path, columns: Sequence[str] | None, labels: Path | None
+    path: Path, columns: Sequence[str] | None, labels: Path | None, descriptions: Path | None
 ) -> tuple[Vocabulary, Vocabulary, tuple[Triples, ...], list[str]]:
     if not (path.is_file() or path.is_dir()):
         raise DataError(f"{path}: no such file or folder; 'modulekge data list' names the known data sets")
     graph = (read_folder if path.is_dir() else read_file)(path, columns)
-    entities, relations, splits = _encode(graph, read_labels(labels) if labels else {})
+    called = read_texts(labels, "label") if labels else {}
+    told = read_texts(descriptions, "description") if descriptions else {}
+    said, cut = bounded({**graph.descriptions, **told})
+    entities, relations, splits = _encode(
+        replace(
+            graph,
+            labels={**graph.labels, **called},
+            relation_labels={**graph.relation_labels, **called},
+            descriptions=said,
+        )
+    )
     notes = [*graph.notes, *_outer_spaces(path, entities), *_outer_spaces(path, relations)]
+    notes += [
+        *_unheard(path, labels, called, entities, relations),
+        *_unheard(path, descriptions, told, entities),
+    ]
+    if cut:
+        notes.append(f"{path}: {cut:,} descriptions are cut at {LONGEST:,} characters")
     return entities, relations, splits, notes
+
+
+def _unheard(
+    path: Path, told: Path | None, texts: Mapping[str, str], *vocabularies: Vocabulary
+) -> Iterator[str]:
+    """Say that a file of texts is about nothing in the data: its columns may be the other way round."""
+    if told and not any(name in texts for vocabulary in vocabularies for name in vocabulary.names):
+        yield f"{told}: none of its names is in {path}; each line should hold a name, then its text"
 
 
 def _outer_spaces(path: Path, vocabulary: Vocabulary) -> Iterator[str]:
@@ -99,7 +134,7 @@ def _utf8(name: str) -> str:
     return name.encode(errors="replace").decode()
 
 
-def _encode(graph: Graph, labels: Mapping[str, str]) -> tuple[Vocabulary, Vocabulary, tuple[Triples, ...]]:
+def _encode(graph: Graph) -> tuple[Vocabulary, Vocabulary, tuple[Triples, ...]]:
     """Number names in the order in which they first occur: heads before tails, split by split."""
     sizes = [table.num_rows for table in graph.splits]
     entity_names, ends = _number([table[role] for table in graph.splits for role in ("head", "tail")])
@@ -110,8 +145,8 @@ def _encode(graph: Graph, labels: Mapping[str, str]) -> tuple[Vocabulary, Vocabu
         for heads, relation, tails in zip(pairs[::2], relations.split(sizes), pairs[1::2], strict=True)
     )
     return (
-        Vocabulary("entity", entity_names, {**graph.labels, **labels}),
-        Vocabulary("relation", relation_names, {**graph.relation_labels, **labels}),
+        Vocabulary("entity", entity_names, graph.labels, graph.descriptions),
+        Vocabulary("relation", relation_names, graph.relation_labels),
         splits,
     )
 

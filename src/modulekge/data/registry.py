@@ -53,22 +53,24 @@ def open_dataset(
     seed: int = 0,
     columns: Sequence[str | int] | None = None,
     labels: str | Path | None = None,
+    descriptions: str | Path | None = None,
 ) -> Dataset:
     """Return the data set of a registered name, or the one in a folder or file.
 
     A name is looked for in ``data_dir``, in the folders of the variable MODULEKGE_DATA, here and in the
     cache, and downloaded into the cache where none of them has it. ``columns`` are those of head, relation
-    and tail, by name or by number from 1; ``labels`` is a file of ``name label``.
+    and tail, by name or by number from 1; ``labels`` is a file of ``name label``, ``descriptions`` one of
+    ``name description``.
     """
-    labels = Path(labels) if labels else None
+    texts = Path(labels) if labels else None, Path(descriptions) if descriptions else None
     chosen = None if columns is None else [str(column) for column in columns]
     if str(where).casefold() == WORLD:
-        return read_dataset(_HERE / WORLD, seed, chosen, labels)
+        return read_dataset(_HERE / WORLD, seed, chosen, *texts)
     if benchmark := _named(str(where)):
         folder = local_folder(benchmark, data_dir) or download(benchmark, cache_dir())
-        return _checked(read_dataset(folder, seed, chosen, labels), benchmark, folder)
+        return _checked(read_dataset(folder, seed, chosen, *texts), benchmark, folder)
     if Path(where).exists():
-        dataset = read_dataset(Path(where), seed, chosen, labels)
+        dataset = read_dataset(Path(where), seed, chosen, *texts)
         if dataset.name.casefold() == WORLD:  # whose recipes are not for this one
             return replace(dataset, name=f"my-{dataset.name}")
         benchmark = _named(dataset.name)  # what bears a benchmark's name must be that benchmark

@@ -19,6 +19,7 @@ class Graph:
     splits: tuple[pa.Table, ...]
     labels: Mapping[str, str] = field(default_factory=dict)  # of entities
     relation_labels: Mapping[str, str] = field(default_factory=dict)
+    descriptions: Mapping[str, str] = field(default_factory=dict)  # of entities
     notes: tuple[str, ...] = ()  # what was left out, for people
 
 

@@ -36,9 +36,9 @@ class Form:
         return self.separator in _QUOTED
 
 
-def two_columns(path: Path) -> Form:
-    """Return the form of a file of ``name label``, where a label may hold anything but the separator."""
-    return Form(_by_ending(path), 2, {"name": 0, "label": 1})
+def two_columns(path: Path, second: str) -> Form:
+    """Return the form of a file of ``name text``, where a text may hold anything but the separator."""
+    return Form(_by_ending(path), 2, {"name": 0, second: 1})
 
 
 def form_of(path: Path, columns: Sequence[str] | None = None, skip: int = 0) -> Form | None:

@@ -1,4 +1,4 @@
-"""Names of entities or relations, their ids, and their labels for people."""
+"""Names of entities or relations, their ids, and their labels and descriptions for people."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +15,7 @@ class Vocabulary:
     kind: Literal["entity", "relation"]
     names: tuple[str, ...]
     labels: Mapping[str, str] = field(default_factory=dict)
+    descriptions: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -22,6 +23,10 @@ class Vocabulary:
     def label(self, i: int) -> str:
         """Return what to call id ``i`` before people."""
         return self.labels.get(self.names[i], self.names[i])
+
+    def description(self, i: int) -> str | None:
+        """Return what is said about id ``i``, if anything is."""
+        return self.descriptions.get(self.names[i])
 
     @cached_property
     def _by_name(self) -> dict[str, int]:

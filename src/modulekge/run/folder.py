@@ -142,8 +142,13 @@ class RunFolder:
         tensors, _ = read_tensors(self.path / "triples.safetensors")
         try:
             vocabularies = (
-                Vocabulary("entity", tuple(fields["entities"]), dict(fields["entity_labels"])),
-                Vocabulary("relation", tuple(fields["relations"]), dict(fields["relation_labels"])),
+                Vocabulary(
+                    "entity",
+                    tuple(fields["entities"]),
+                    _texts(fields["entity_labels"]),
+                    _texts(fields.get("entity_descriptions", {})),  # which older runs have not
+                ),
+                Vocabulary("relation", tuple(fields["relations"]), _texts(fields["relation_labels"])),
             )
             splits = [tensors[split].long() for split in SPLITS]
             facts = len(splits[0]) > 0
@@ -278,15 +283,23 @@ def _vocabulary_json(dataset: Dataset) -> str:
         "name": dataset.name,
         "entities": dataset.entities.names,
         "relations": dataset.relations.names,
-        "entity_labels": _of_known(dataset.entities),
-        "relation_labels": _of_known(dataset.relations),
+        "entity_labels": _of_known(dataset.entities, dataset.entities.labels),
+        "relation_labels": _of_known(dataset.relations, dataset.relations.labels),
+        "entity_descriptions": _of_known(dataset.entities, dataset.entities.descriptions),
     }
     return json.dumps(fields, ensure_ascii=False)
 
 
-def _of_known(vocabulary: Vocabulary) -> dict[str, str]:
-    """Labels of names that the graph has; a labels file may hold many more."""
-    return {name: vocabulary.labels[name] for name in vocabulary.names if name in vocabulary.labels}
+def _of_known(vocabulary: Vocabulary, texts: Mapping[str, str]) -> dict[str, str]:
+    """Texts of names that the graph has; the file they come from may hold many more."""
+    return {name: texts[name] for name in vocabulary.names if name in texts}
+
+
+def _texts(found: Any) -> dict[str, str]:
+    texts = dict(found)
+    if not all(isinstance(text, str) for text in texts.values()):
+        raise TypeError("a label or description is no text")
+    return texts
 
 
 def _circumstances(dataset: Dataset) -> dict[str, Any]:

@@ -92,7 +92,8 @@ class Lookup:
             for group in self.facts.groups(i)
             if wanted in (None, group.relation) and direction in (None, group.direction)
         ]
-        return EntityCard(**vars(self.item(i)), description=None, facts=groups)
+        said = self.dataset.entities.description(i)
+        return EntityCard(**vars(self.item(i)), description=said, facts=groups)
 
     def item(self, i: int) -> EntityItem:
         """Return an entity with its degree."""

@@ -158,7 +158,7 @@ class FactGroup:
 class EntityCard(EntityItem):
     """An entity with its known facts by relation and direction, the largest group first."""
 
-    description: str | None  # None: a run keeps names and labels only
+    description: str | None  # None: the graph came without one
     facts: list[FactGroup]
 
 

@@ -22,7 +22,7 @@ export async function show({ run, params, signal, fail }) {
       el("div.entity-head",
         el("h1", entity.label),
         entity.name === entity.label ? null : el("p.name", entity.name),
-        entity.description ? el("p.lead", entity.description) : null,
+        entity.description ? el("p.lead", { dir: "auto" }, entity.description) : null,
         el("p.actions",
           link("around", { run: run.name, name: entity.name }, "Neighbourhood"),
           link("map", { run: run.name, name: entity.name }, "On the map"),
