@@ -130,7 +130,7 @@ def _dealt(entities: int, relations: int, patterns: list[str]) -> list[Family]:
         dealt[name] += size[name]
         left -= size[name]
     if left:
-        together = ", ".join(f"{name} in {n}" for name, n in size.items())
+        together = ", ".join(f"{name} takes {n}" for name, n in size.items())
         raise ConfigError(
             f"relations = {relations}: {left} is left over ({together}); give {relations - left}"
         )
@@ -171,10 +171,11 @@ def _placed(families: list[Family], generator: np.random.Generator) -> list[Fami
             while gcd(stride, n) != 1:  # else it would not reach every place
                 stride += 1
             drawn = replace(family, start=start, stride=stride, gap=gap)
-            if not _obeys_more(np.array(drawn.shifts, np.int64), taken, n):
+            shifts = np.array(drawn.shifts, np.int64)
+            if not _obeys_more(shifts, taken, n):
                 break
         placed.append(drawn)
-        taken = np.union1d(taken, drawn.shifts)
+        taken = np.append(taken, shifts)
     return placed
 
 
