@@ -39,7 +39,7 @@ def data_synth(
     entities: Annotated[int, typer.Option(parser=_count, metavar="N", help="How many entities.")] = 10_000,
     relations: Annotated[int, typer.Option(parser=_count, metavar="N", help="How many relations.")] = 20,
     triples: Annotated[
-        int, typer.Option(parser=_count, metavar="N", help="Triples of all splits.")
+        int, typer.Option(parser=_count, metavar="N", help="How many triples, of all splits.")
     ] = 100_000,
     pattern: Annotated[
         list[str] | None,
@@ -49,7 +49,7 @@ def data_synth(
         ),
     ] = None,
     held_out: Annotated[
-        int, typer.Option(parser=_count, metavar="N", help="How many of them for valid, and for test.")
+        int, typer.Option(parser=_count, metavar="N", help="How many triples for valid, and for test.")
     ] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Equal seeds make equal graphs.")] = 0,
     packed: Annotated[bool, typer.Option("--gzip", help="Pack the files.")] = False,
