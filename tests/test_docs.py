@@ -30,6 +30,7 @@ ROOT = Path(__file__).parent.parent
                 "data",
                 "exports",
                 "run-folder",
+                "synthetic",
                 "tutorial",
             )
         ),

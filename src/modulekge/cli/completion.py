@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from modulekge.data.dataset import SPLITS
+from modulekge.data.patterns import PATTERNS
 from modulekge.data.registry import WORLD, benchmarks
 from modulekge.models.table import MODELS
 from modulekge.run.listing import find_runs
@@ -34,6 +35,11 @@ def studies() -> list[str]:
 def splits() -> list[str]:
     """The splits of a data set."""
     return list(SPLITS)
+
+
+def patterns() -> list[str]:
+    """The structures of a synthetic graph."""
+    return list(PATTERNS)
 
 
 def trackers() -> list[str]:

@@ -26,7 +26,9 @@ from modulekge.errors import DataError
 from modulekge.run.needs import Needs, needs
 from modulekge.run.train import resolve
 
-data_app = typer.Typer(help="Look at data sets: 'data list', 'data info DATA', 'data doctor DATA'.")
+data_app = typer.Typer(
+    help="Look at data sets ('data list', 'info DATA', 'doctor DATA'), or make one ('data synth')."
+)
 app.add_typer(data_app, name="data")
 
 

@@ -8,7 +8,7 @@ from modulekge.show.answers import (
     progress_display,
 )
 from modulekge.show.console import console
-from modulekge.show.data import datasets_table, findings_view, needs_view, survey_view
+from modulekge.show.data import datasets_table, findings_view, needs_view, survey_view, synthetic_view
 from modulekge.show.models import models_table
 from modulekge.show.progress import RankingDisplay, TrainingDisplay, ranking_display
 from modulekge.show.reports import report_view, study_table
@@ -40,5 +40,6 @@ __all__ = [
     "runs_table",
     "study_table",
     "survey_view",
+    "synthetic_view",
     "trials_table",
 ]

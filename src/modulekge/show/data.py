@@ -9,6 +9,7 @@ from rich.text import Text
 from modulekge.data.doctor import Finding, Level
 from modulekge.data.registry import WORLD, Benchmark
 from modulekge.data.survey import Survey
+from modulekge.data.synth import SyntheticGraph
 from modulekge.run.needs import Needs
 from modulekge.show.console import FEW, more, new_table
 
@@ -54,6 +55,16 @@ def survey_view(survey: Survey, all_relations: bool) -> RenderableType:
     return Group(
         Text(head, "bold"), *survey.notes, "", facts, "", leaks, "", relations, *more(len(rows) - len(shown))
     )
+
+
+def synthetic_view(graph: SyntheticGraph, totals: dict[str, dict[str, int]]) -> RenderableType:
+    """What was planted, by pattern."""
+    table = new_table("pattern", " relations", " triples", " implied by others", " held out")
+    for name, counts in totals.items():
+        table.add_row(name, *(f"{count:,}" for count in counts.values()))
+    sizes = ", ".join(f"{size:,} {split}" for split, size in graph.sizes.items())
+    head = f"{graph.entities:,} entities, {len(graph.relations):,} relations, {sizes}"
+    return Group(Text(head, "bold"), table)
 
 
 def findings_view(name: str, findings: tuple[Finding, ...]) -> RenderableType:
