@@ -157,10 +157,10 @@ def _answering() -> Iterator[None]:
     """Say it so that a user knows what to do if a process does not answer."""
     try:
         yield
-    except RuntimeError as error:
+    except RuntimeError:
         raise LostError(
-            f"a process of this job ended or does not answer ({str(error).splitlines()[0]}); what was "
-            "kept stays: give the same command again, or have torchrun do so with --max-restarts"
+            "a process of this job ended or does not answer; what was kept stays, and 'modulekge resume' goes "
+            "on from it, as torchrun does by itself with --max-restarts"
         ) from None
 
 
