@@ -10,6 +10,7 @@ import torch
 from modulekge.config import make_config, nested
 from modulekge.data.batches import batches
 from modulekge.data.registry import open_dataset
+from modulekge.errors import ConfigError
 from modulekge.evaluation.evaluate import rank
 from modulekge.evaluation.metrics import metrics
 from modulekge.models.table import MODELS
@@ -68,9 +69,25 @@ def outcome(settings, shards=0):
     return {"losses": losses, "weights": total, "metrics": metrics(ranks.rank("bottom"))}
 
 
+REFUSED = {
+    "adversarial over all": {"loss.kind": "adversarial"},
+    "shards that do not divide": {"train.shards": 3},
+}
+
+
+def refusal(settings, shards):
+    """Return what is said of settings that several processes cannot have."""
+    try:
+        outcome(settings, settings.get("train.shards", shards))
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
 def main() -> None:
     out, shards = Path(sys.argv[1]), int(sys.argv[2])
     found = {name: outcome(settings, shards) for name, settings in CASES.items()}
+    found |= {name: refusal(settings, shards) for name, settings in REFUSED.items()}
     if workers().leads:
         out.write_text(json.dumps(found))
     part()
