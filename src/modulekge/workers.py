@@ -159,8 +159,8 @@ def _answering() -> Iterator[None]:
         yield
     except RuntimeError:
         raise LostError(
-            "a process of this job ended or does not answer; what was kept stays, and 'modulekge resume' goes "
-            "on from it, as torchrun does by itself with --max-restarts"
+            "a process of this job ended or does not answer; what was kept stays, and 'modulekge resume' "
+            "goes on from it, as torchrun does by itself with --max-restarts"
         ) from None
 
 

@@ -57,9 +57,10 @@ class Step:
         self._even = Target.of(Answers(each, each), self._share[own], model.n_entities, loss)
         self._one = self._share.new_ones(())
         self._graph: torch.cuda.CUDAGraph | None = None
-        # Where questions have any number of answers, no two steps are alike
+        # Where questions have any number of answers, no two steps are alike; what processes tell each other
+        # is not recorded
         alike = config.loss.answers == "one"
-        self._to_go = _EAGER if self._stream and alike else -1
+        self._to_go = _EAGER if self._stream and alike and model.workers.size == 1 else -1
         steps = config.train.epochs * len(questions.triples) // config.train.batch
         numbers = model.entity_scalar.numel() + model.entity_vector.numel()
         worth = steps * numbers >= _WORTH_COMPILING[device.type]
