@@ -83,6 +83,7 @@ class TrainConfig:
     patience: int = 0  # validations without a better valid MRR before stopping; 0: never stop early
     seed: int = 0
     device: str = "auto"
+    shards: int = 0  # processes of torchrun that hold the entities between them; 0: all of them
     matmul: Literal["float32", "tf32", "bfloat16"] = "float32"
 
 
@@ -141,6 +142,7 @@ _BOUNDS = (
     ("train.every", 1, 1_000_000),
     ("train.patience", 0, 1_000_000),
     ("train.seed", 0, 2**32 - 1),
+    ("train.shards", 0, 1 << 20),
 )
 
 Section = TypeVar("Section")

@@ -32,6 +32,10 @@ class TrainingError(ModulekgeError):
     """Training that cannot go on."""
 
 
+class LostError(ModulekgeError):
+    """One of several processes that is no longer there."""
+
+
 def nearest(word: str, known: Iterable[str], count: int = 3) -> list[str]:
     """Return the known names that begin with ``word``, then those most like it, whatever their case."""
     by_fold, fold = {name.casefold(): name for name in known}, word.casefold()

@@ -14,6 +14,7 @@ from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
 from modulekge.errors import ModulekgeError
 from modulekge.version import __version__
+from modulekge.workers import part, speaks
 
 # click's, which newer versions of typer carry inside them
 UsageError = cast("type[Exception]", typer.BadParameter.__bases__[0])
@@ -89,7 +90,9 @@ def main() -> NoReturn:
             stream.reconfigure(errors="backslashreplace")  # a name the terminal cannot show is no failure
     asked = sys.argv[1:]
     try:
-        sys.exit(app(asked or ["--help"], prog_name="modulekge", standalone_mode=False))
+        status = app(asked or ["--help"], prog_name="modulekge", standalone_mode=False)
+        part()
+        sys.exit(status)
     except ModulekgeError as error:
         _fail(f"error: {error}", 2)
     except UsageError as error:
@@ -112,7 +115,8 @@ def main() -> NoReturn:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    print(" ".join(message.split()), file=sys.stderr)
+    if speaks():
+        print(" ".join(message.split()), file=sys.stderr, flush=True)
     sys.exit(code)
 
 

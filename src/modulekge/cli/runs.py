@@ -31,6 +31,7 @@ from modulekge.cli.app import (
 )
 from modulekge.config import parse_setting, write_config
 from modulekge.data.dataset import Split
+from modulekge.errors import ConfigError
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.odds import Asked
 from modulekge.evaluation.report import Report
@@ -41,6 +42,7 @@ from modulekge.run.trackers import TRACKERS, Tracker, Tracking, make_trackers
 from modulekge.run.train import Run, continue_run, default_folder, load, plan
 from modulekge.training.fit import EpochRecord
 from modulekge.training.optimize import pick_device
+from modulekge.workers import many, restarted, workers
 
 Track = Annotated[
     list[str] | None,
@@ -80,27 +82,44 @@ def train(
     settings are chosen by rule from the size of the graph and the machine, and the reasons are shown.
     Ctrl-C ends training after the epoch under way; 'modulekge resume' goes on.
     """
-    dataset = open_data(data, data_dir, columns, labels, descriptions)
-    print_notes(dataset)
-    planned = plan(dataset, model, map(parse_setting, settings or ()), recipe)
-    config = planned.config
-    pick_device(config.train.device)
-    path = out or default_folder(config)
-    trackers = make_trackers(track or (), path)
-    folder = None if dry_run else RunFolder.create(path, config, dataset)
-    if planned.choices:
-        show.console(stderr=True).print(show.choices_view(planned.choices))
-    if folder is None:
-        print(write_config(config), end="")
+    if many() and out is None and not dry_run:
+        raise ConfigError("--out is missing: name the run folder, so that every process finds it")
+    trackers: dict[str, Tracker] = {}
+
+    def begin() -> Path:
+        dataset = open_data(data, data_dir, columns, labels, descriptions)
+        print_notes(dataset)
+        planned = plan(dataset, model, map(parse_setting, settings or ()), recipe)
+        config = planned.config
+        pick_device(config.train.device)
+        path = out or default_folder(config)
+        trackers.update(make_trackers(track or (), path))
+        if not dry_run:
+            RunFolder.create(path, config, dataset)
+        if planned.choices:
+            show.console(stderr=True).print(show.choices_view(planned.choices))
+        if dry_run:
+            print(write_config(config), end="")
+        return path
+
+    if restarted() and out and (out / "config.toml").exists():
+        _resume(out, [], track, as_json)
         return
-    _train(folder, [], trackers, as_json)
+    path = Path(workers().led(begin))
+    if not dry_run:
+        _train(RunFolder(path), [], trackers, as_json)
 
 
 @app.command(epilog="Example: modulekge resume runs/wn --set train.epochs=100")
 def resume(run: RunArgument, settings: Settings = None, track: Track = None, as_json: Json = False) -> None:
     """Go on with a run that was interrupted, or that should train for longer."""
-    folder, layers = RunFolder.existing(run), [parse_setting(text) for text in settings or ()]
-    _train(folder, layers, make_trackers(track or (), folder.path), as_json)
+    _resume(run, [parse_setting(text) for text in settings or ()], track, as_json)
+
+
+def _resume(run: Path, settings: list[dict[str, Any]], track: list[str] | None, as_json: bool) -> None:
+    folder, trackers = RunFolder.existing(run), dict[str, Tracker]()
+    workers().led(lambda: trackers.update(make_trackers(track or (), folder.path)))
+    _train(folder, settings, trackers, as_json)
 
 
 def _train(
@@ -108,6 +127,11 @@ def _train(
 ) -> None:
     """Train with a display, then report on test with the best weights."""
     events = continue_run(folder, settings)
+    if not workers().leads:  # the first process shows what all of them do
+        for _ in events:
+            pass
+        _ranked(folder.path, "test")
+        return
     first = next(events)  # what is wrong shows here, before anything else does
     config, err = folder.config(), show.console(stderr=True)
     device = pick_device(config.train.device)
@@ -130,7 +154,10 @@ def _train(
             err.print(f"stopped after epoch {stopped}; 'modulekge resume {folder.path}' goes on")
             return
         tracking.finish(_evaluate(folder.path, "test", every=False, as_json=as_json))
-    _calibrate(folder)
+    if many():
+        err.print(f"make its probabilities: modulekge calibrate {folder.path}")
+    else:
+        _calibrate(folder)
     err.print(f"kept in {folder.path}; ask it: modulekge predict {folder.path} --head ... --relation ...")
 
 
@@ -175,16 +202,22 @@ def evaluate(
 
 
 def _evaluate(path: Path, split: str, every: bool, as_json: bool) -> Report:
-    run = on_device(load(path))
+    report = _ranked(path, split)
+    if workers().leads:
+        RunFolder(path).save_report(report)
+        if as_json:
+            print(report.to_json())
+        else:
+            show.console().print(show.report_view(report, every))
+    return report
+
+
+def _ranked(path: Path, split: str) -> Report:
+    """Rank a split with all processes that there are."""
+    run = on_device(load(path, workers(RunFolder.existing(path).config().train.shards)))
     questions = 2 * len(run.dataset[split])  # which refuses what is no split
     with show.ranking_display(questions) as watch:
-        report = evaluate_model(run.model, run.dataset, cast(Split, split), watch)
-    run.folder.save_report(report)
-    if as_json:
-        print(report.to_json())
-    else:
-        show.console().print(show.report_view(report, every))
-    return report
+        return evaluate_model(run.model, run.dataset, cast(Split, split), watch)
 
 
 def make_calibration(run: Run) -> Calibration:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import torch
 
 from modulekge.data.known import KnownAnswers
-from modulekge.evaluation.ranks import Ranks
+from modulekge.evaluation.ranks import Ranks, scores_of
 from modulekge.machine import free_memory
 from modulekge.models.model import Model
 from modulekge.shapes import Entities, Triples
@@ -22,16 +22,19 @@ def rank(model: Model, questions: Triples, known: KnownAnswers) -> Ranks:
 
 @torch.no_grad()
 def rank_in_batches(model: Model, questions: Triples, known: KnownAnswers) -> Iterator[Ranks]:
-    """Yield the ranks of consecutive batches; where memory is short, the batches get smaller."""
+    """Yield the ranks of consecutive batches; where memory is short, the batches get smaller.
+
+    Where processes hold the entities between them, all rank together and have the ranks of all questions.
+    """
     table = model.entities()
-    device = table.device
+    device, workers = table.device, model.workers
     questions, known = questions.to(device), known.to(device)
-    size, start = batch_size(len(table), device), 0
+    size, start = workers.least(batch_size(len(table), device)) * workers.copies, 0
     while start < len(questions):
         try:
             ranks = _rank_batch(model, table, questions[start : start + size], known)
         except RuntimeError as error:
-            if size == 1 or "memory" not in str(error):
+            if size == 1 or "memory" not in str(error) or workers.size > 1:  # the others would not know
                 raise
             size = max(1, size // 2)
             continue
@@ -40,9 +43,17 @@ def rank_in_batches(model: Model, questions: Triples, known: KnownAnswers) -> It
 
 
 def _rank_batch(model: Model, table: Entities, questions: Triples, known: KnownAnswers) -> Ranks:
-    heads, relations, tails = questions.unbind(1)
+    workers, first = model.workers, model.held.start
+    own = workers.questions(len(questions))
+    heads, relations, tails = questions[own].unbind(1)
     scores = model.scores(model.queries(heads, relations), table)
-    ranks = Ranks.of(scores, tails, known.of_questions(heads, relations))
+    (true,) = workers.sum(scores_of(scores, tails - first))
+    rows, others = known.of_questions(heads, relations)
+    ranks = Ranks.of(scores, tails - first, (rows, others - first), true)
+    if workers.size > 1:
+        counts = questions.new_zeros(2, len(questions))
+        counts[:, own] = torch.stack([ranks.above, ranks.not_below])
+        ranks = Ranks(*workers.total(counts).unbind())
     return Ranks(ranks.above.cpu(), ranks.not_below.cpu())
 
 

@@ -26,21 +26,25 @@ class Ranks:
         scores: Scores,
         answers: Ids,
         known: tuple[Int[Tensor, " answers"], Int[Tensor, " answers"]],
+        own: Float[Tensor, " b"] | None = None,
     ) -> "Ranks":
         """Count the rivals of each answer among the candidates that are not known answers.
 
         The answer's own score is read from the scores it is compared with, so that rounding can make
-        no tie and no win.
+        no tie and no win. Where the scores are those of some candidates only, ``own`` gives it for all,
+        answers and known ones may lie outside, and the counts of all parts add up.
         """
-        own = scores.gather(1, answers[:, None])
+        count = scores.shape[1]
+        own = (scores_of(scores, answers) if own is None else own)[:, None]
         rows, tails = known
-        rival = tails != answers[rows]  # the answer itself may or may not be listed as known
+        rival = (tails != answers[rows]) & (tails >= 0) & (tails < count)  # the answer itself may be known
         rows, tails = rows[rival], tails[rival]
         filtered, against = scores[rows, tails], own[rows, 0]
+        here = (answers >= 0) & (answers < count)
 
         def rivals(lower: Tensor, lower_known: Tensor, lower_self: Tensor) -> Int[Tensor, " b"]:
             outside = torch.bincount(rows[~lower_known], minlength=len(answers))
-            return scores.shape[1] - lower.sum(1) - outside - (~lower_self)[:, 0].long()
+            return count - lower.sum(1) - outside - (~lower_self[:, 0] & here).long()
 
         return cls(
             rivals(scores <= own, filtered <= against, own <= own),
@@ -60,3 +64,9 @@ class Ranks:
     def join(parts: "list[Ranks]") -> "Ranks":
         """Lay ranks of different questions end to end."""
         return Ranks(torch.cat([p.above for p in parts]), torch.cat([p.not_below for p in parts]))
+
+
+def scores_of(scores: Scores, answers: Ids) -> Float[Tensor, " b"]:
+    """Return the score of each answer; 0 where it is not among the candidates."""
+    inside = answers.clamp(0, scores.shape[1] - 1)
+    return scores.gather(1, inside[:, None])[:, 0].masked_fill(inside != answers, 0)

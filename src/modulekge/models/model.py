@@ -1,7 +1,7 @@
 """The one model of this library; what it is, its row says."""
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
@@ -10,8 +10,10 @@ from modulekge.algebra.norms import N
 from modulekge.errors import ConfigError
 from modulekge.models.spec import ModelSpec
 from modulekge.shapes import Entities, Ids, Queries, Scores
+from modulekge.workers import ALONE, Workers
 
 Some = Ids | slice  # rows of a table
+_DRAWN = 1 << 16  # rows at a time
 
 
 def take(table: Tensor, rows: Some) -> Tensor:
@@ -22,7 +24,10 @@ def take(table: Tensor, rows: Some) -> Tensor:
 class Model(nn.Module):
     r"""Score of $(h, r, t)$: the row's score of $T_{s_r}(s_h) \odot T_{v_r}(v_h)$ with $s_t \odot v_t$.
 
-    Everything above sees only :meth:`queries` against the table :meth:`entities`.
+    Everything above sees only :meth:`queries` against the table :meth:`entities`. Where several processes
+    hold the entities between them, the tables have the rows ``held`` here: :meth:`queries` takes all
+    entities by their ids and has the rows of others sent, :meth:`entities` and what it is scored with are
+    those held here.
     """
 
     def __init__(
@@ -33,6 +38,7 @@ class Model(nn.Module):
         k: int,
         tied: bool = False,
         bias: bool = False,
+        workers: Workers = ALONE,
     ) -> None:
         """Make tables for ``n_relations`` with reciprocals; ``tied`` ones are adjoints of the first half."""
         super().__init__()
@@ -41,7 +47,11 @@ class Model(nn.Module):
                 f"model {spec.name}: its relations have no adjoints to ask for heads with; "
                 'set model.reciprocal = "own"'
             )
+        if n_entities < workers.shards:
+            raise ConfigError(f"{n_entities} entities are too few for {workers.shards} processes; use fewer")
         self.spec, self.k, self.tied = spec, k, tied
+        self.workers, self.n_entities, self.held = workers, n_entities, workers.rows(n_entities)
+        n_entities = self.held.stop - self.held.start
         n_relations = n_relations // 2 if tied else n_relations
 
         def table(rows: int, group: Group) -> nn.Parameter:
@@ -56,24 +66,65 @@ class Model(nn.Module):
 
     @torch.no_grad()
     def draw(self, generator: Generator, scalar_scale: float, vector_scale: float) -> "Model":
-        """Start from random numbers: free elements at one scale, charts of unit ones at another."""
+        """Start from random numbers: free elements at one scale, charts of unit ones at another.
+
+        Every process draws the rows of all, some at a time, so that how many there are makes no difference.
+        """
         scales = {"free": scalar_scale, "unit": vector_scale}
-        for table, group in (
-            (self.entity_scalar, self.spec.scalar),
-            (self.entity_vector, self.spec.vector),
-            (self.relation_scaling, self.spec.scaling.group),
-            (self.relation_rotation, self.spec.rotation.group),
+        for table, group, held in (
+            (self.entity_scalar, self.spec.scalar, self.held),
+            (self.entity_vector, self.spec.vector, self.held),
+            (self.relation_scaling, self.spec.scaling.group, None),
+            (self.relation_rotation, self.spec.rotation.group, None),
         ):
-            numbers = group.chart.draw(tuple(table.shape), generator)
-            table.copy_(numbers * scales.get(group.chart.kind, 1.0))
+            count, first = (self.n_entities, held.start) if held else (len(table), 0)
+            for start in range(0, count, _DRAWN):
+                rows = min(_DRAWN, count - start)
+                numbers = group.chart.draw((rows, *table.shape[1:]), generator)
+                low, high = max(start, first), min(start + rows, first + len(table))
+                if low < high:
+                    part = numbers[low - start : high - start]
+                    table[low - first : high - first] = part * scales.get(group.chart.kind, 1.0)
         return self
 
-    def part(self, count: int) -> "Model":
-        """Return a model of so many entities, yet unnamed, with the relations of this one."""
+    def part(self, count: int, bias: bool = False) -> "Model":
+        """Return a model of so many entities, yet unnamed, with all else of this one, in this process."""
         relations = len(self.relation_scaling) * (2 if self.tied else 1)
-        part = Model(self.spec, count, relations, self.k, self.tied).to(self.entity_scalar)
+        bias = bias and self.entity_bias.numel() > 0
+        part = Model(self.spec, count, relations, self.k, self.tied, bias).to(self.entity_scalar)
         part.relation_scaling, part.relation_rotation = self.relation_scaling, self.relation_rotation
+        part.score_weights = self.score_weights
         return part
+
+    @torch.no_grad()
+    def gather(self, ids: Ids, part: "Model") -> None:
+        """Make a part of as many entities one of these, whoever holds them."""
+        pairs = [pair for pair in zip(self.entity_tables, part.entity_tables, strict=True) if pair[1].numel()]
+        places, here = self.places(ids)
+        if here is None:
+            for table, few in pairs:
+                torch.index_select(table, 0, ids, out=few)
+            return
+        found = [table.index_select(0, places) for table, _ in pairs]
+        sums = self.workers.sum(*(x.masked_fill_(~here.view(-1, *[1] * (x.dim() - 1)), 0) for x in found))
+        for (_, few), rows in zip(pairs, sums, strict=True):
+            few.copy_(rows)
+
+    def places(self, ids: Ids) -> tuple[Ids, Bool[Tensor, " b"] | None]:
+        """Return the row of each entity in the tables here, and which are: the others get any row.
+
+        Where all rows are held here, the second is None.
+        """
+        if self.workers.shards == 1:
+            return ids, None
+        places = ids - self.held.start
+        inside = places.clamp(0, len(self.entity_scalar) - 1)
+        return inside, inside == places
+
+    @property
+    def entity_tables(self) -> tuple[nn.Parameter, nn.Parameter, nn.Parameter]:
+        """The tables with a row for each entity that is held here."""
+        return self.entity_scalar, self.entity_vector, self.entity_bias
 
     def entities(self, rows: Some = slice(None)) -> Entities:
         r"""$s_e \odot v_e$ of every entity, or of some."""
@@ -81,6 +132,10 @@ class Model(nn.Module):
 
     def queries(self, heads: Some, relations: Ids) -> Queries:
         r"""$T_{s_r}(s_h) \odot T_{v_r}(v_h)$ of each (head, relation)."""
+        if self.workers.shards > 1:
+            part = self.part(len(relations))
+            self.gather(torch.arange(self.n_entities)[heads] if isinstance(heads, slice) else heads, part)
+            return part.queries(slice(None), relations)
         rows = self._relation_rows(relations)
         return self.spec.query(
             take(self.entity_scalar, heads),

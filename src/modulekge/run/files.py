@@ -2,30 +2,130 @@
 
 import json
 import os
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from modulekge.errors import RunError
+from modulekge.workers import ALONE, Workers
+
+_KINDS = {torch.float32: "F32", torch.float64: "F64", torch.int32: "I32", torch.int64: "I64"}
+_PIECE = 1 << 26  # bytes brought to the CPU at a time
 
 
 def write_file(path: Path, content: bytes | str) -> None:
     """Write a file whole or not at all: beside it first, then in its place."""
     scratch = path.with_name(f".{path.name}.part")
-    try:
+    with _explained(path, scratch):
         with scratch.open("wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
+            _settle(file)
         scratch.replace(path)
+
+
+@contextmanager
+def _explained(path: Path, scratch: Path) -> Iterator[None]:
+    """Say what a user can do if a file cannot be written, and leave no part of it."""
+    try:
+        yield
     except OSError as error:
         with suppress(OSError):
             scratch.unlink(missing_ok=True)
         finding = f"{path}: cannot be written ({error.strerror})"
         raise RunError(f"{finding}; free space or choose another folder; what was there is kept") from None
+
+
+def _settle(file: Any) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Rows of a tensor that are held here: from which on, of how many in all."""
+
+    rows: Tensor
+    first: int
+    count: int
+
+    @property
+    def shape(self) -> list[int]:
+        """Of the tensor of all rows."""
+        return [self.count, *self.rows.shape[1:]] if self.rows.dim() else []
+
+    @property
+    def row_size(self) -> int:
+        """Bytes of a row."""
+        return self.rows.element_size() * (self.rows[:1].numel() if len(self.shape) else 1)
+
+
+def write_tensors(
+    path: Path,
+    tensors: Mapping[str, Tensor | Part],
+    metadata: Mapping[str, str] | None = None,
+    workers: Workers = ALONE,
+) -> None:
+    """Write a safetensors file, whole or not at all; of a part, each process writes its rows in their place.
+
+    So it is the same file, however many processes there are.
+    """
+    parts = {
+        key: x if isinstance(x, Part) else Part(x, 0, len(x) if x.dim() else 1) for key, x in tensors.items()
+    }
+    header, starts, end = _header(parts, metadata or {})
+    scratch = path.with_name(f".{path.name}.part")
+
+    def make_room() -> None:
+        with _explained(path, scratch), scratch.open("wb") as file:
+            file.write(header)
+            file.truncate(end)
+
+    def fill() -> None:
+        with _explained(path, scratch), scratch.open("r+b") as file:
+            for key, part in parts.items():
+                if isinstance(tensors[key], Part) or workers.leads:
+                    _write_rows(file, starts[key] + part.first * part.row_size, part.rows)
+            _settle(file)
+
+    def take_its_place() -> None:
+        with _explained(path, scratch):
+            scratch.replace(path)
+
+    workers.led(make_room)
+    workers.together(fill)
+    workers.led(take_its_place)
+
+
+def _header(parts: Mapping[str, Part], metadata: Mapping[str, str]) -> tuple[bytes, dict[str, int], int]:
+    """Return the header of a safetensors file, where each tensor starts in it, and where it ends."""
+    fields: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    places, end = {}, 0
+    for key, part in parts.items():
+        start, end = end, end + part.count * part.row_size
+        places[key] = start
+        fields[key] = {"dtype": _KINDS[part.rows.dtype], "shape": part.shape, "data_offsets": [start, end]}
+    text = json.dumps(fields, ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    size = 8 + len(text)
+    return (
+        len(text).to_bytes(8, "little") + text,
+        {key: size + start for key, start in places.items()},
+        size + end,
+    )
+
+
+def _write_rows(file: Any, start: int, rows: Tensor) -> None:
+    """Write a tensor at a place of a file, a piece at a time."""
+    file.seek(start)
+    flat = rows.detach().reshape(-1)
+    for piece in flat.split(_PIECE // flat.element_size()) if flat.numel() else ():
+        file.write(piece.cpu().numpy().tobytes())
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -41,11 +141,18 @@ def read_json(path: Path) -> dict[str, Any]:
     return fields
 
 
-def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Read a safetensors file, and what stands in its header."""
+def read_tensors(
+    path: Path, held: Callable[[str, list[int]], slice | None] = lambda key, shape: None
+) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Read a safetensors file, and what stands in its header; of a tensor, perhaps some rows only."""
     try:
         with safe_open(path, framework="pt") as file:
-            return {key: file.get_tensor(key) for key in file.keys()}, file.metadata() or {}  # noqa: SIM118
+            tensors = {}
+            for key in file.keys():  # noqa: SIM118
+                part = file.get_slice(key)
+                rows = held(key, part.get_shape())
+                tensors[key] = file.get_tensor(key) if rows is None else part[rows.start : rows.stop]
+            return tensors, file.metadata() or {}
     except FileNotFoundError:
         raise RunError(f"{path}: no such file; the run folder is incomplete") from None
     except (SafetensorError, OSError, ValueError) as error:

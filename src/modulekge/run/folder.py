@@ -5,7 +5,7 @@ import platform
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,11 +24,12 @@ from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.report import Report
 from modulekge.models.model import Model
 from modulekge.models.table import spec_of
-from modulekge.run.files import on_cpu, read_json, read_tensors, write_file
+from modulekge.run.files import Part, on_cpu, read_json, read_tensors, write_file, write_tensors
 from modulekge.training.average import MEAN
 from modulekge.training.fit import EpochRecord
-from modulekge.training.optimize import load_state, state_tensors
+from modulekge.training.optimize import WHOLE, load_state, state_tensors
 from modulekge.version import __version__
+from modulekge.workers import ALONE, Workers
 
 SHARED_WEIGHTS = "model.safetensors"
 _STATE = "optimizer:"  # before the names of the optimiser's tensors in a checkpoint
@@ -88,7 +89,7 @@ class RunFolder:
             "config.toml": write_config(config).encode(),
         }
         if start:
-            files["last.safetensors"] = _checkpoint(*start, epoch=0)
+            files["last.safetensors"] = save(on_cpu(checkpoint_tensors(*start)), {"epoch": "0"})
             if len(dataset.valid):  # else training would never find better ones
                 files["weights.safetensors"] = save(on_cpu(start[0].state_dict()))
         try:
@@ -163,37 +164,38 @@ class RunFolder:
             raise RunError(f"{self.path}: {finding}; restore it from a copy")
         return dataset
 
-    def model(self, config: Config, dataset: Dataset) -> Model:
+    def model(self, config: Config, dataset: Dataset, workers: Workers = ALONE) -> Model:
         """Read the model at its best, or as it was last where no best was kept yet."""
-        model = new_model(config, dataset)
+        model = new_model(config, dataset, workers)
         path = self.weights if self.weights.exists() else self.checkpoint
         if not path.exists():
             raise RunError(f"{self.path}: no weights yet; 'modulekge resume {self.path}' trains them")
-        tensors, _ = read_tensors(path)
+        tensors, _ = read_tensors(path, _held(model))
         own = {name: value for name, value in tensors.items() if not name.startswith(_STATE)}
         if config.train.average:
             own = {name: tensors.get(f"{_STATE}{name}.{MEAN}", value) for name, value in own.items()}
         _load_weights(model, own, path)
         return model
 
-    def save_weights(self, model: nn.Module) -> None:
+    def save_weights(self, model: Model) -> None:
         """Keep the model as the best so far; reports on the one before and its calibration are not true."""
         self._drop_reports()
-        write_file(self.weights, save(on_cpu(model.state_dict())))
+        write_tensors(self.weights, _parts(model, model.state_dict()), workers=model.workers)
 
-    def save_checkpoint(self, model: nn.Module, optimizer: Optimizer, epoch: int) -> None:
+    def save_checkpoint(self, model: Model, optimizer: Optimizer, epoch: int) -> None:
         """Keep all that the next epoch depends on, and the model itself where no best one is kept."""
         if not self.weights.exists():
             self._drop_reports()
-        write_file(self.checkpoint, _checkpoint(model, optimizer, epoch))
+        tensors = _parts(model, checkpoint_tensors(model, optimizer))
+        write_tensors(self.checkpoint, tensors, {"epoch": str(epoch)}, model.workers)
 
-    def restore(self, model: nn.Module, optimizer: Optimizer) -> int:
+    def restore(self, model: Model, optimizer: Optimizer) -> int:
         """Set model and optimiser to the last checkpoint; return its epoch, 0 without one."""
         if not self.checkpoint.exists():
             if self.weights.exists() or self.records():
                 raise RunError(f"{self.checkpoint}: no such file, so training cannot go on; train a new run")
             return 0
-        tensors, metadata = read_tensors(self.checkpoint)
+        tensors, metadata = read_tensors(self.checkpoint, _held(model))
         state = {
             key.removeprefix(_STATE): tensors.pop(key) for key in list(tensors) if key.startswith(_STATE)
         }
@@ -201,6 +203,10 @@ class RunFolder:
         if not metadata.get("epoch", "").isdecimal() or not load_state(model, optimizer, state):
             raise RunError(f"{self.checkpoint}: not a checkpoint of this run; train a new run")
         return int(metadata["epoch"])
+
+    def write_config(self, config: Config) -> None:
+        """Write the settings anew."""
+        write_file(self.config_file, write_config(config))
 
     def records(self, until: int | None = None) -> list[EpochRecord]:
         """Read the epochs, in order; a line cut short by a crash is left out."""
@@ -267,15 +273,40 @@ class RunFolder:
         write_file(self.calibration_file, calibration.to_json() + "\n")
 
 
-def new_model(config: Config, dataset: Dataset) -> Model:
+def new_model(config: Config, dataset: Dataset, workers: Workers = ALONE) -> Model:
     """Return an undrawn model of the configured row for a graph."""
     spec, k, tied = spec_of(config.model), config.model.k, config.model.reciprocal == "tied"
-    return Model(spec, len(dataset.entities), dataset.n_questions, k, tied, config.model.bias)
+    return Model(spec, len(dataset.entities), dataset.n_questions, k, tied, config.model.bias, workers)
 
 
-def _checkpoint(model: nn.Module, optimizer: Optimizer, epoch: int) -> bytes:
+def checkpoint_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
+    """Return the tables of a model and its optimiser's memory."""
     state = {_STATE + key: value for key, value in state_tensors(model, optimizer).items()}
-    return save(on_cpu({**model.state_dict(), **state}), {"epoch": str(epoch)})
+    return {**model.state_dict(), **state}
+
+
+def _of_entities(key: str) -> bool:
+    """Whether a tensor of a checkpoint has a row for each entity."""
+    owner, _, quantity = key.removeprefix(_STATE).partition(".")
+    return owner.startswith("entity_") and quantity not in WHOLE
+
+
+def _parts(model: Model, tensors: Mapping[str, Tensor]) -> dict[str, Tensor | Part]:
+    """Return tensors with the place of their rows among those of all entities."""
+    first, count = model.held.start, model.n_entities
+    return {
+        key: Part(x, first, count) if _of_entities(key) and x.numel() else x for key, x in tensors.items()
+    }
+
+
+def _held(model: Model) -> Callable[[str, list[int]], slice | None]:
+    """Return which rows of a tensor in a file are the model's: all, where processes hold none apart."""
+
+    def rows(key: str, shape: list[int]) -> slice | None:
+        whole = model.workers.shards == 1 or not _of_entities(key) or shape[:1] != [model.n_entities]
+        return None if whole else model.held
+
+    return rows
 
 
 def _vocabulary_json(dataset: Dataset) -> str:

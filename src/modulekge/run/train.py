@@ -4,7 +4,7 @@ import fcntl
 import time
 import warnings
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
-from modulekge.config import Config, holds, make_config, merge, nested, read_config, write_config
+from modulekge.config import Config, holds, make_config, merge, nested, read_config
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
 from modulekge.errors import ConfigError, DataError, RunError
@@ -21,12 +21,12 @@ from modulekge.models.model import Model
 from modulekge.models.spec import COLUMNS, ModelSpec, chart, row
 from modulekge.models.table import named, spec_of
 from modulekge.run.defaults import Choice, Machine, Size, choose
-from modulekge.run.files import write_file
 from modulekge.run.folder import RunFolder, new_model
 from modulekge.run.trackers import Tracker, Tracking, make_trackers
 from modulekge.training.average import averaged
 from modulekge.training.fit import EpochRecord, Glance, fit
 from modulekge.training.optimize import make_optimizer, pick_device
+from modulekge.workers import ALONE, Workers, workers
 
 RECIPES = Path(__file__).parent.parent / "recipes"
 _LOCK = ".lock"
@@ -44,11 +44,11 @@ class Run:
     model: Model
 
 
-def load(path: str | Path) -> Run:
+def load(path: str | Path, workers: Workers = ALONE) -> Run:
     """Read a run folder; no data set is needed, and no code is run from it."""
     folder = RunFolder.existing(Path(path))
     config, dataset = folder.config(), folder.dataset()
-    return Run(folder, config, dataset, folder.model(config, dataset))
+    return Run(folder, config, dataset, folder.model(config, dataset, workers))
 
 
 def train(
@@ -66,14 +66,15 @@ def train(
     dataset = data if isinstance(data, Dataset) else open_dataset(data)
     config = resolve(dataset, model, [nested(key, value) for key, value in (settings or {}).items()])
     path = Path(out) if out else default_folder(config)
-    trackers = make_trackers(track, path)
-    return _to_the_end(RunFolder.create(path, config, dataset), {}, trackers)
+    trackers = make_trackers(track, path) if workers().leads else {}
+    workers().led(lambda: RunFolder.create(path, config, dataset))
+    return _to_the_end(RunFolder(path), {}, trackers)
 
 
 def resume(run: str | Path, settings: Mapping[str, Any] | None = None, track: Iterable[str] = ()) -> Run:
     """Go on with a run that was interrupted, or that should train for longer: ``{"train.epochs": 200}``."""
     folder = RunFolder.existing(Path(run))
-    return _to_the_end(folder, settings or {}, make_trackers(track, folder.path))
+    return _to_the_end(folder, settings or {}, make_trackers(track, folder.path) if workers().leads else {})
 
 
 def _to_the_end(folder: RunFolder, settings: Mapping[str, Any], trackers: Mapping[str, Tracker]) -> Run:
@@ -164,29 +165,33 @@ def continue_run(
     Settings are changed once all else is found in order. Leaving the loop after an epoch keeps that
     epoch; leaving it within one keeps the last checkpoint.
     """
-    with _only_one(folder):
+    with ExitStack() as held:
+        workers().led(lambda: held.enter_context(_only_one(folder)))
         config, dataset = folder.changed(settings), folder.dataset()
         model, optimizer = begin(config, dataset)
+        group = model.workers
         epoch = folder.restore(model, optimizer)
         records = folder.records(until=epoch)
         if len(records) < epoch:
             finding = f"has {len(records)} of the {epoch} epochs of {folder.checkpoint.name}"
             raise RunError(f"{folder.epochs}: {finding}; restore it from a copy, or train a new run")
         _check_unfinished(folder, config, records)
-        write_file(folder.config_file, write_config(config))
-        folder.write_records(records)
+        group.led(lambda: folder.write_config(config))
+        group.led(lambda: folder.write_records(records))
         best = max((r.valid["mrr"] for r in records if r.valid), default=-1.0)
         saved_at = time.monotonic()
         for event in fit(model, dataset, optimizer, config, epoch + 1):
             if isinstance(event, EpochRecord):
                 records.append(event)
-                folder.add_record(event)
+                if group.leads:
+                    folder.add_record(event)
                 if event.valid and event.valid["mrr"] > best:
                     best = event.valid["mrr"]
                     with averaged(model, optimizer, config.train):
                         folder.save_weights(model)
                 final = event.epoch == config.train.epochs or stalled(records, config.train.patience)
-                if event.valid or final or time.monotonic() - saved_at > _CHECKPOINT_SECONDS:
+                due = group.least(time.monotonic() - saved_at > _CHECKPOINT_SECONDS)
+                if event.valid or final or due:
                     folder.save_checkpoint(model, optimizer, event.epoch)
                     epoch, saved_at = event.epoch, time.monotonic()
                 if final:
@@ -202,7 +207,7 @@ def continue_run(
 
 def begin(config: Config, dataset: Dataset) -> tuple[Model, Optimizer]:
     """Return a model as drawn from its seed, on its device, and its optimiser."""
-    model = new_model(config, dataset)
+    model = new_model(config, dataset, workers(config.train.shards))
     seed = torch.Generator().manual_seed(config.train.seed)
     model.draw(seed, config.model.scalar_scale, config.model.vector_scale).to(
         pick_device(config.train.device)

@@ -32,25 +32,34 @@ def exact(
     by the entities go to the tables, those by biases and weights of the score become their ``grad``.
 
     Entities are built, scored and given their slopes span by span. Where there is more than one span,
-    softmax scores them twice: for the sums, then for the slopes.
+    softmax scores them twice: for the sums, then for the slopes. Where processes hold the entities between
+    them, each takes its own; they tell each other the sums of exponentials and the slopes by the queries.
     """
-    b, n_entities = len(queries), len(model.entity_scalar)
+    b, count, workers = len(queries), len(model.entity_scalar), model.workers
     size = max(1, _MOST_SCORES[queries.device.type] // b // EVEN) * EVEN
-    spans = [slice(start, min(start + size, n_entities)) for start in range(0, n_entities, size)]
+    spans = [slice(start, min(start + size, count)) for start in range(0, count, size)]
+    whole = _Span(model, queries, spans[0], tables) if len(spans) == 1 else None
     sums = None
-    if kind == "softmax" and len(spans) > 1:
+    if kind == "softmax" and (workers.shards > 1 or not whole):
         with torch.no_grad():
-            parts = [_Span(model, queries, span, tables).scores.logsumexp(1) for span in spans]
-        sums = torch.stack(parts).logsumexp(0)
-    losses, slopes = [] if sums is None else [sums], []
+            found = [(whole or _Span(model, queries, span, tables)).scores.logsumexp(1) for span in spans]
+        sums = workers.log_sum_exp(torch.stack(found).logsumexp(0))
+    losses, slopes = [], []
     for span in spans:
-        part = _Span(model, queries, span, tables)
+        part = whole or _Span(model, queries, span, tables)
+        first = model.held.start + span.start
         if kind == "softmax":
-            losses.append(softmax_(part.scores, target, span.start, sums))
+            losses.append(softmax_(part.scores, target, first, sums))
         else:
-            losses.append(logistic_(part.scores, target, span.start))
+            losses.append(logistic_(part.scores, target, first))
         slopes.append(part.pull())
-    return (target.share * _sum(losses)).sum(), _sum(slopes)
+    found = [(target.share * _sum(losses)).sum(), _sum(slopes)]
+    if model.score_weights.grad is not None:
+        found.append(model.score_weights.grad)
+    loss, slope, *of_weights = workers.sum(*found)
+    if of_weights:
+        model.score_weights.grad = of_weights[0]
+    return loss if sums is None else loss + (target.share * sums).sum(), slope
 
 
 def _sum(parts: list[Tensor]) -> Tensor:

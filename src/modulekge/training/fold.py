@@ -7,7 +7,7 @@ from modulekge.config import Config
 from modulekge.models.model import Model
 from modulekge.shapes import Ids
 from modulekge.training.losses import LOSSES, average
-from modulekge.training.questions import Questions, answers_of
+from modulekge.training.questions import Draw, Questions, answers_of
 from modulekge.training.step import asked
 
 
@@ -57,7 +57,7 @@ class Fold:
         self._gather(ids, few)
         b, m = len(heads), len(answers.rows)
         parts = slice(b), relations, slice(b, b + m), relations[answers.rows], slice(b + m, len(ids))
-        queries, rest = asked(few, *parts, config, self._generator)
+        queries, rest = asked(few, *parts, config, Draw(self._generator, b, slice(None)))
         scores = self._scores(queries)
         if config.loss.candidates != "all":
             true = questions.known.of_questions(heads, relations)

@@ -50,7 +50,7 @@ def build(scalar: Tensor, vector: Tensor, exponential: bool, out: Tensor) -> Non
 
 
 def place(ids: Tensor, slots: Tensor) -> None:
-    r"""$slots[ids[i]] \leftarrow i$; of several places of an entity, any one."""
+    r"""$slots[ids[i]] \leftarrow i$; of an entity's several places any one. Negative ids are passed over."""
     _place[(triton.cdiv(len(ids), 256),)](ids, slots, len(ids), False, 256)
 
 
@@ -220,15 +220,16 @@ def _entity(s0, s1, s2, s3, v0, v1, v2, v3, V: tl.constexpr, EXPONENTIAL: tl.con
 @triton.jit
 def _place(ids, slots, count, LIFT: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    e = tl.load(ids + i, i < count, 0)
-    tl.store(slots + e, tl.full((BLOCK,), -1, tl.int32) if LIFT else i, i < count)
+    e = tl.load(ids + i, i < count, -1)
+    tl.store(slots + e, tl.full((BLOCK,), -1, tl.int32) if LIFT else i, e >= 0)
 
 
 @triton.jit
 def _merge(ids, slots, rows, width, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
-    slot = tl.load(slots + tl.load(ids + row)).to(tl.int64)
-    if slot != row:
+    e = tl.load(ids + row)
+    slot = tl.load(slots + e, e >= 0, -1).to(tl.int64)
+    if (e >= 0) & (slot != row):
         place = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
         inside = place < width
         tl.atomic_add(rows + slot * width + place, tl.load(rows + row * width + place, inside, 0.0), inside)

@@ -13,6 +13,8 @@ from modulekge.machine import has_bfloat16, kernels
 from modulekge.training.average import MEAN
 from modulekge.training.plateau import PLATEAU, share_left
 
+WHOLE = ("step", PLATEAU)  # quantities in an optimiser's memory that have no row for each row of a table
+
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> Optimizer:
     """Return the optimiser of a model's tables; those without numbers are left out.
@@ -80,7 +82,7 @@ def load_state(model: nn.Module, optimizer: Optimizer, tensors: dict[str, Tensor
     for key, value in tensors.items():
         owner, _, quantity = key.rpartition(".")
         table = tables.get(owner)
-        if table is None or (quantity not in ("step", PLATEAU) and value.shape != table.shape):
+        if table is None or (quantity not in WHOLE and value.shape != table.shape):
             return False
         optimizer.state[table][quantity] = value.to(table.device)
     return True

@@ -1,9 +1,11 @@
 """What an epoch asks, how much each question weighs, and against which candidates it is scored."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
-from torch import Generator
+from jaxtyping import Bool, Int
+from torch import Generator, Tensor
 from torch.nn import functional as F
 
 from modulekge.config import LossConfig
@@ -20,13 +22,15 @@ class Questions:
 
     triples: Triples
     weights: Weights | None
-    known: KnownAnswers  # answers in train: what a negative must not be, and all that a question may have
+    # Answers in train, where they are asked for: what a negative must not be, all that a question may have
+    known: KnownAnswers
 
     @classmethod
     def of(cls, dataset: Dataset, config: LossConfig, device: torch.device) -> "Questions":
         """Collect the questions of train with their weights."""
         triples = dataset.questions("train")
-        known = KnownAnswers.of(triples, dataset.n_questions)
+        asked_for = config.candidates != "all" or config.answers == "all" or config.frequency > 0
+        known = KnownAnswers.of(triples if asked_for else triples[:0], dataset.n_questions)
         if config.answers == "all":
             heads, relations = known.keys // known.n_relations, known.keys % known.n_relations
             triples = torch.stack([heads, relations, known.tails[known.starts[:-1]]], dim=1)
@@ -60,33 +64,45 @@ def answers_of(batch: Triples, known: KnownAnswers, config: LossConfig) -> Answe
     return Answers(torch.arange(len(batch), device=batch.device), tails)
 
 
+class Draw(NamedTuple):
+    """Random numbers for a batch: drawn for all of its questions, of which only some may be asked here."""
+
+    generator: Generator
+    total: int
+    own: slice
+
+    def rand(self, like: Tensor) -> Tensor:
+        """Return numbers from 0 to 1, one for each of the tensor, whose rows are the questions."""
+        shape = (self.total, *like.shape[1:])
+        return torch.rand(shape, generator=self.generator, device=like.device)[self.own]
+
+    def entities(self, below: int, negatives: int, config: LossConfig) -> Int[Tensor, "_b k"]:
+        """Return entities for each question, or the same ones for all."""
+        rows = 1 if config.candidates == "shared" else self.total
+        device = self.generator.device
+        drawn = torch.randint(below, (rows, negatives), generator=self.generator, device=device)
+        return drawn if config.candidates == "shared" else drawn[self.own]
+
+
 def candidate_scores(
     model: Model,
     queries: Queries,
-    batch: Triples,
-    known: KnownAnswers,
-    config: LossConfig,
-    generator: Generator,
+    tails: Int[Tensor, " b"],
+    drawn: Int[Tensor, "_b k"],
+    true: Bool[Tensor, "b k"],
 ) -> tuple[Scores, Answers]:
-    """Score a batch against its candidates and say where the answers stand among them."""
-    heads, relations, tails = batch.unbind(1)
-    if config.candidates == "all":
-        return model.scores(queries, model.entities()), answers_of(batch, known, config)
-    size = (config.negatives,) if config.candidates == "shared" else (len(batch), config.negatives)
-    drawn = torch.randint(len(model.entity_scalar), size, generator=generator, device=batch.device)
-    truth = known.among(heads, relations, drawn.expand(len(batch), -1))
-    if config.candidates == "shared":
-        scores = model.scores(queries, model.entities(drawn), drawn)
+    """Score each answer, which comes first, and what was drawn, but for what is known to be true."""
+    if len(drawn) < len(tails):
+        scores = model.scores(queries, model.entities(drawn[0]), drawn[0])
         scores = torch.cat([model.scores_each(queries, tails[:, None]), scores], dim=1)
     else:
         scores = model.scores_each(queries, torch.cat([tails[:, None], drawn], dim=1))
-    scores = scores.masked_fill(F.pad(truth, (1, 0)), -torch.inf)
-    return scores, Answers(torch.arange(len(batch), device=batch.device), torch.zeros_like(tails))
+    scores = scores.masked_fill(F.pad(true, (1, 0)), -torch.inf)
+    return scores, Answers(torch.arange(len(tails), device=tails.device), torch.zeros_like(tails))
 
 
-def dropout(queries: Queries, share: float, generator: Generator) -> Queries:
-    """Set a share of the numbers to 0 and scale up the rest; the draw comes from the generator."""
+def dropout(queries: Queries, share: float, draw: Draw) -> Queries:
+    """Set a share of the numbers to 0 and scale up the rest."""
     if share == 0:
         return queries
-    keep = torch.rand(queries.shape, generator=generator, device=queries.device) >= share
-    return queries * keep / (1 - share)
+    return queries * (draw.rand(queries) >= share) / (1 - share)

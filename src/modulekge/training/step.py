@@ -11,16 +11,17 @@ from torch.nn import functional as F
 from torch.optim import Optimizer
 
 from modulekge.config import Config
+from modulekge.errors import ConfigError
 from modulekge.machine import can_compile, compiled
 from modulekge.models.model import Model, Some
 from modulekge.shapes import Ids, Queries
 from modulekge.training.exact import Target, exact
-from modulekge.training.losses import LOSSES, Answers, average
+from modulekge.training.losses import LOSSES, Answers, Weights
 from modulekge.training.optimize import matmul_precision
 from modulekge.training.penalty import penalty
 from modulekge.training.plateau import ease
-from modulekge.training.questions import Questions, answers_of, candidate_scores, dropout
-from modulekge.training.tables import tables_of
+from modulekge.training.questions import Draw, Questions, answers_of, candidate_scores, dropout
+from modulekge.training.tables import PlainTables, tables_of
 
 _EAGER = 3  # full batches before a step is recorded; they load and tune what it is made of
 # Numbers in the tables of entities times steps, from which on compiling pays
@@ -31,9 +32,17 @@ class Step:
     r"""$\theta \leftarrow \theta - \eta \nabla (\mathcal L + \Phi)$ on a batch of the questions.
 
     On a GPU a step is compiled, recorded once as a graph of kernels and then replayed without the host.
+    Where there are several processes, all take each step together and end it with the same loss.
     """
 
     def __init__(self, model: Model, questions: Questions, optimizer: Optimizer, config: Config) -> None:
+        loss = config.loss
+        self._exact = loss.candidates == "all" and loss.kind in ("softmax", "logistic")
+        if model.workers.shards > 1 and loss.candidates == "all" and not self._exact:
+            raise ConfigError(
+                f'loss.kind = "{loss.kind}" with loss.candidates = "all": needs all scores in one process; '
+                'set loss.candidates = "sampled", or train.shards = 1'
+            )
         self._model, self._questions, self._optimizer, self._config = model, questions, optimizer, config
         device = self._device = model.entity_scalar.device
         self._generator, self._total = torch.Generator(device), torch.zeros((), device=device)
@@ -41,26 +50,31 @@ class Step:
         if self._stream:  # autograd's own thread multiplies first, which PyTorch mends and warns of
             warnings.filterwarnings("ignore", "Attempting to run cuBLAS")
         self._rows = torch.empty(config.train.batch, dtype=torch.long, device=device)
-        self._asked = model.part(2 * config.train.batch)
-        each = torch.arange(config.train.batch, device=device)
-        share = model.entity_scalar.new_full(each.shape, 1 / len(each))
-        self._even = Target.of(Answers(each, each), share, len(model.entity_scalar), config.loss)
-        self._one = share.new_ones(())
+        own = model.workers.questions(config.train.batch)
+        each = torch.arange(own.stop - own.start, device=device)
+        self._asked = model.part(2 * len(each))
+        self._share = model.entity_scalar.new_full(self._rows.shape, 1 / config.train.batch)
+        self._even = Target.of(Answers(each, each), self._share[own], model.n_entities, loss)
+        self._one = self._share.new_ones(())
         self._graph: torch.cuda.CUDAGraph | None = None
-        # Where questions have any number of answers, no two steps are alike
+        # Where questions have any number of answers, no two steps are alike; what processes tell each other
+        # is not recorded
         alike = config.loss.answers == "one"
-        self._to_go = _EAGER if self._stream and alike else -1
+        self._to_go = _EAGER if self._stream and alike and model.workers.size == 1 else -1
         steps = config.train.epochs * len(questions.triples) // config.train.batch
         numbers = model.entity_scalar.numel() + model.entity_vector.numel()
         worth = steps * numbers >= _WORTH_COMPILING[device.type]
         self._compile = alike and worth and can_compile(device.type)
         build = compiled(model.spec.entity) if self._compile else None
-        self._tables = tables_of(model, optimizer, build)
+        self._tables = tables_of(model, optimizer, build) if self._exact else PlainTables(model)
 
     def begin(self, epoch: int) -> None:
         """Draw from here on what belongs to this epoch."""
         self._generator.manual_seed((self._config.train.seed << 32) + epoch)
         self._total.zero_()
+        model = self._model
+        everywhere = (model.relation_scaling, model.relation_rotation, model.score_weights)
+        model.workers.follow_([table.detach() for table in everywhere if table.numel()])
         if self._stream:
             self._stream.wait_stream(torch.cuda.current_stream(self._device))
 
@@ -101,32 +115,84 @@ class Step:
         return graph
 
     def _take(self, rows: Ids) -> None:
-        exact = self._config.loss.candidates == "all" and self._config.loss.kind in ("softmax", "logistic")
-        loss = self._exact_loss if exact else self._plain_loss
-        weights = self._questions.weights
+        workers = self._model.workers
+        own = workers.questions(len(rows))
+        value = self._total.new_zeros(())
         self._optimizer.zero_grad()
         with matmul_precision(self._config.train.matmul, self._device):
-            batch = self._questions.triples[rows]
-            value = loss(batch, None if weights is None else weights[rows])
+            if own.start < own.stop:
+                batch, draw = self._questions.triples[rows[own]], Draw(self._generator, len(rows), own)
+                true = self._answers(batch)
+                loss = self._exact_loss if self._exact else self._plain_loss
+                value = loss(batch, true, self._shares(rows)[own], self._own_part(rows, true), draw)
+        if workers.copies > 1:
+            slopes = [_slopes(p) for group in self._optimizer.param_groups for p in group["params"]]
+            workers.sum_copies_([value, *slopes])
         self._optimizer.step()
         if self._config.train.plateau:
             ease(self._optimizer, value, self._config.train)
         self._total.add_(value, alpha=len(rows))
 
-    def _plain_loss(self, batch: Tensor, weights: Tensor | None) -> Float[Tensor, ""]:
+    def _answers(self, batch: Tensor) -> Answers:
+        if self._config.loss.answers == "one" and len(batch) == len(self._even.rows):
+            return Answers(self._even.rows, batch[:, 2])
+        return answers_of(batch, self._questions.known, self._config.loss)
+
+    def _shares(self, rows: Ids) -> Weights:
+        """Return what each question of a batch counts; in all it is 1."""
+        weights = self._questions.weights
+        if weights is not None:
+            weights = weights[rows]
+            return weights / weights.sum()
+        return (
+            self._share if len(rows) == len(self._share) else self._share.new_full(rows.shape, 1 / len(rows))
+        )
+
+    def _own_part(self, rows: Ids, true: Answers) -> float | Tensor:
+        """Return which part of the answers of a batch belongs to the questions asked here."""
+        if self._model.workers.copies == 1:
+            return 1.0
+        if self._config.loss.answers == "one":
+            return len(true.rows) / len(rows)
+        heads, relations, _ = self._questions.triples[rows].unbind(1)
+        return len(true.rows) / self._questions.known.counts(heads, relations).sum()
+
+    def _plain_loss(
+        self, batch: Tensor, true: Answers, share: Weights, part: float | Tensor, draw: Draw
+    ) -> Float[Tensor, ""]:
         """Return the loss of a batch with its candidates; its slopes come as autograd makes them."""
-        heads, relations, _ = batch.unbind(1)
-        model, known, config, generator = self._model, self._questions.known, self._config, self._generator
-        true = answers_of(batch, known, config.loss)
-        rows, tails = true.rows, true.columns
-        queries, rest = asked(model, heads, relations, heads[rows], relations[rows], tails, config, generator)
-        scores, answers = candidate_scores(model, queries, batch, known, config.loss, generator)
+        heads, relations, tails = batch.unbind(1)
+        model, known, config = self._model, self._questions.known, self._config
+        answered, drawn, truth = heads[true.rows], heads[:0], None
+        ends = true.columns
+        if config.loss.candidates != "all":
+            drawn = draw.entities(model.n_entities, config.loss.negatives, config.loss)
+            truth = known.among(heads, relations, drawn.expand(len(batch), -1))
+        ids = None
+        if model.workers.shards > 1:  # rows of others are sent, and numbered in the order of asking
+            pieces = (heads, answered, ends, tails, drawn)
+            ids = torch.cat([piece.flatten() for piece in pieces])
+            model = model.part(len(ids), bias=True)
+            self._tables.gather(ids, model)
+            places = torch.arange(len(ids), device=ids.device).split([piece.numel() for piece in pieces])
+            heads, answered, ends, tails = places[:4]
+            drawn = places[4].view_as(drawn)
+        queries, rest = asked(model, heads, relations, answered, relations[true.rows], ends, config, draw)
+        if truth is None:
+            scores, answers = model.scores(queries, model.entities()), true
+        else:
+            scores, answers = candidate_scores(model, queries, tails, drawn, truth)
         scores = scores.float() if scores.dtype == torch.bfloat16 else scores
-        value = average(LOSSES[config.loss.kind](scores, answers, config.loss), weights) + rest
+        rest = rest if self._model.workers.copies == 1 else part * rest
+        value = (share * LOSSES[config.loss.kind](scores, answers, config.loss)).sum() + rest
         value.backward()
+        if ids is not None:
+            self._tables.add(ids, model)
         return value.detach()
 
-    def _exact_loss(self, batch: Tensor, weights: Tensor | None) -> Float[Tensor, ""]:
+    def _exact_loss(
+        self, batch: Tensor, true: Answers, share: Weights, part: float | Tensor, draw: Draw
+    ) -> Float[Tensor, ""]:
         """Return the loss of a batch against all entities.
 
         What is asked is worked out on a model of the batch's few entities, so that their slopes are added
@@ -134,7 +200,7 @@ class Step:
         """
         heads, relations, _ = batch.unbind(1)
         model, config, b = self._model, self._config, len(batch)
-        target = self._target(batch, weights)
+        target = self._target(true, share)
         ids = torch.cat([heads, target.columns])
         target = replace(target, columns=ids[b:])
         usual = len(ids) == len(self._asked.entity_scalar)
@@ -144,9 +210,8 @@ class Step:
         one = config.loss.answers == "one"
         rows: Some = slice(b) if one else target.rows
         answered = relations if one else relations[target.rows]
-        queries, rest = ask(
-            few, slice(b), relations, rows, answered, slice(b, len(ids)), config, self._generator
-        )
+        queries, rest = ask(few, slice(b), relations, rows, answered, slice(b, len(ids)), config, draw)
+        rest = rest if self._model.workers.copies == 1 else part * rest
         value, slopes = exact(model, queries, target, config.loss.kind, self._tables)
         roots = [(queries, slopes), (rest, self._one)]
         torch.autograd.backward(*zip(*(root for root in roots if root[0].requires_grad), strict=True))
@@ -154,16 +219,17 @@ class Step:
         total: Tensor = value + rest.detach()
         return total
 
-    def _target(self, batch: Tensor, weights: Tensor | None) -> Target:
+    def _target(self, true: Answers, share: Weights) -> Target:
         """Return what a batch asks for; where a question has one answer, little of it is made anew."""
-        b, even = len(batch), self._even
-        share = None if weights is None else weights / weights.sum()
-        if self._config.loss.answers == "one" and b == len(even.share):
-            return replace(even, columns=batch[:, 2], share=even.share if share is None else share)
-        if share is None:
-            share = even.share.new_full((b,), 1 / b)
-        answers = answers_of(batch, self._questions.known, self._config.loss)
-        return Target.of(answers, share, len(self._model.entity_scalar), self._config.loss)
+        if self._config.loss.answers == "one" and len(share) == len(self._even.share):
+            return replace(self._even, columns=true.columns, share=share)
+        return Target.of(true, share, self._model.n_entities, self._config.loss)
+
+
+def _slopes(table: Tensor) -> Tensor:
+    """Return the slopes by a table; 0 where none were worked out."""
+    table.grad = torch.zeros_like(table) if table.grad is None else table.grad
+    return table.grad
 
 
 def asked(
@@ -174,10 +240,10 @@ def asked(
     answered_relations: Int[Tensor, " answers"],
     tails: Int[Tensor, " answers"] | slice,
     config: Config,
-    generator: torch.Generator,
+    draw: Draw,
 ) -> tuple[Queries, Float[Tensor, ""]]:
     r"""Return the queries of a batch, and $\Phi$ with the loss of relations of its triples."""
-    queries = dropout(model.queries(heads, relations), config.train.dropout, generator)
+    queries = dropout(model.queries(heads, relations), config.train.dropout, draw)
     rest = queries.new_zeros(())
     if config.penalty.strength:
         rest = penalty(model, answered_heads, answered_relations, tails, config.penalty)

@@ -1,11 +1,11 @@
 """The entities in training: built of their tables, and the slopes by them brought back to the tables."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 
 from modulekge.algebra.algebra import ALGEBRAS
@@ -29,7 +29,7 @@ class Tables(ABC):
     r"""Scalars and vectors of a model's entities, as $s_e \odot v_e$ span by span, there and back."""
 
     def __init__(self, model: Model) -> None:
-        self._scalar, self._vector = model.entity_scalar, model.entity_vector
+        self._model, self._scalar, self._vector = model, model.entity_scalar, model.entity_vector
 
     @abstractmethod
     def build(self, span: slice) -> Entities:
@@ -45,13 +45,9 @@ class Tables(ABC):
 
     def gather(self, ids: Tensor, rows: Model) -> None:
         """Make a model of as many entities one of these."""
-        for whole, part in self._pairs(rows):
+        for part in rows.entity_tables:
             part.grad = None
-            torch.index_select(whole.detach(), 0, ids, out=part.detach())
-
-    def _pairs(self, rows: Model) -> Iterator[tuple[nn.Parameter, nn.Parameter]]:
-        yield self._scalar, rows.entity_scalar
-        yield self._vector, rows.entity_vector
+        self._model.gather(ids, rows)
 
 
 class PlainTables(Tables):
@@ -82,10 +78,15 @@ class PlainTables(Tables):
         del self._leaves, self._entities
 
     def add(self, ids: Tensor, rows: Model) -> None:
-        """See :meth:`Tables.add`."""
-        for whole, part in self._pairs(rows):
-            if part.grad is not None and whole.grad is not None:
-                whole.grad.index_add_(0, ids, part.grad)
+        """See :meth:`Tables.add`; entities that are held elsewhere add 0 to any row."""
+        places, here = self._model.places(ids)
+        for whole, part in zip(self._model.entity_tables, rows.entity_tables, strict=True):
+            if part.grad is None or part.numel() == 0:
+                continue
+            if here is not None:
+                part.grad.masked_fill_(~here.view(-1, *[1] * (part.dim() - 1)), 0)
+            whole.grad = torch.zeros_like(whole) if whole.grad is None else whole.grad
+            whole.grad.index_add_(0, places, part.grad)
 
 
 class FusedTables(Tables):
@@ -148,8 +149,10 @@ class FusedTables(Tables):
     def add(self, ids: Tensor, rows: Model) -> None:
         """See :meth:`Tables.add`; with these the tables are updated."""
         gpu, extra = self._gpu, []
+        places, here = self._model.places(ids)
+        ids = places if here is None else places.masked_fill(~here, -1)
         gpu.place(ids, self._slots)
-        for _, part in self._pairs(rows):
+        for part in (rows.entity_scalar, rows.entity_vector):
             extra.append(torch.zeros_like(part) if part.grad is None else part.grad.contiguous())
             if part.numel():
                 gpu.merge(ids, self._slots, extra[-1])
@@ -166,6 +169,7 @@ class FusedTables(Tables):
 def tables_of(model: Model, optimizer: Optimizer, build: Build | None = None) -> Tables:
     """Return the fastest way to and from the tables of this model."""
     gpu = kernels("modulekge.training.kernels", model.entity_scalar)
-    if gpu and isinstance(optimizer, GpuAdagrad) and FusedTables.fit(model.spec, optimizer):
+    one = model.workers.copies == 1  # where there are more, slopes are added up before an update
+    if one and gpu and isinstance(optimizer, GpuAdagrad) and FusedTables.fit(model.spec, optimizer):
         return FusedTables(model, optimizer, gpu)
     return PlainTables(model, build)

@@ -1,0 +1,97 @@
+"""Trainings that one process and several must agree on: ``torchrun ... job.py OUT SHARDS``."""
+
+import json
+import sys
+from itertools import islice
+from pathlib import Path
+
+import torch
+
+from modulekge.config import make_config, nested
+from modulekge.data.batches import batches
+from modulekge.data.registry import open_dataset
+from modulekge.errors import ConfigError
+from modulekge.evaluation.evaluate import rank
+from modulekge.evaluation.metrics import metrics
+from modulekge.models.table import MODELS
+from modulekge.run.train import begin
+from modulekge.training.optimize import begin_epoch
+from modulekge.training.questions import Questions
+from modulekge.training.step import Step
+from modulekge.workers import part, workers
+
+STEPS = 8
+BASE = {"model.k": 4, "model.scalar_scale": 0.3, "train.batch": 101, "train.epochs": 1}
+SAMPLED = {"loss.candidates": "sampled", "loss.negatives": 7}
+OPTIONS = {
+    "softmax over 50 steps": {"train.batch": 90, "steps": 50},
+    "logistic": {"loss.kind": "logistic"},
+    "all answers": {"loss.answers": "all"},
+    "logistic, all answers": {"loss.kind": "logistic", "loss.answers": "all"},
+    "smoothing": {"loss.smoothing": 0.1},
+    "weights": {"loss.degree": 0.9, "loss.frequency": 0.5},
+    "bias": {"model.bias": True},
+    "relations": {"loss.relations": 2.0},
+    "dropout": {"train.dropout": 0.3},
+    "adam": {"train.optimizer": "adam", "train.lr": 0.01},
+    "plateau": {"train.plateau": 2},
+    "tied": {"model.name": "RotatE", "model.reciprocal": "tied"},
+    "sampled": SAMPLED,
+    "sampled, bias, dropout": {**SAMPLED, "model.bias": True, "train.dropout": 0.3},
+    "adversarial": {**SAMPLED, "loss.kind": "adversarial", "loss.margin": 6.0},
+    "shared": {"loss.candidates": "shared", "loss.negatives": 30, "model.bias": True},
+}
+CASES = {
+    **{name: {"model.name": name} for name in MODELS},
+    **{name: {"model.name": "ModulE-HH", **settings} for name, settings in OPTIONS.items()},
+    "HAKE, logistic": {"model.name": "HAKE", "loss.kind": "logistic"},
+}
+
+
+def outcome(settings, shards=0):
+    """Return the loss of each step, the metrics after them, and the sum of all weights."""
+    settings = {**BASE, **settings, "train.shards": shards}
+    steps = settings.pop("steps", STEPS)
+    config, dataset = make_config([nested(k, v) for k, v in settings.items()]), open_dataset("world")
+    model, optimizer = begin(config, dataset)
+    questions = Questions.of(dataset, config.loss, model.entity_scalar.device)
+    step = Step(model, questions, optimizer, config)
+    begin_epoch(optimizer, config.train, 1)
+    # The last of them has fewer questions than there may be processes
+    rows = [*islice(batches(len(questions.triples), config.train.batch, 0, 1), steps), torch.tensor([5])]
+    losses = []
+    for batch in rows:
+        step.begin(1)
+        step(batch)
+        losses.append(step.mean(len(batch)))
+    ranks = rank(model, dataset.questions("valid")[:150], dataset.known)
+    total = sum(float(model.workers.sum(table.detach().sum())[0]) for table in model.entity_tables)
+    return {"losses": losses, "weights": total, "metrics": metrics(ranks.rank("bottom"))}
+
+
+REFUSED = {
+    "adversarial over all": {"loss.kind": "adversarial"},
+    "shards that do not divide": {"train.shards": 3},
+}
+
+
+def refusal(settings, shards):
+    """Return what is said of settings that several processes cannot have."""
+    try:
+        outcome(settings, settings.get("train.shards", shards))
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+def main() -> None:
+    out, shards = Path(sys.argv[1]), int(sys.argv[2])
+    found = {name: outcome(settings, shards) for name, settings in CASES.items()}
+    found |= {name: refusal(settings, shards) for name, settings in REFUSED.items()}
+    if workers().leads:
+        out.write_text(json.dumps(found))
+    part()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""Several processes train what one trains: every row, every loss, every option."""
+
+import json
+from pathlib import Path
+
+import pytest
+from distributed.job import CASES, REFUSED, outcome
+from program import launch
+
+JOB = Path(__file__).with_name("job.py")
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return {name: outcome(settings) for name, settings in CASES.items()}
+
+
+@pytest.mark.parametrize(("processes", "shards"), [(2, 2), (4, 2)])
+def test_processes_train_what_one_trains(processes, shards, alone, tmp_path):
+    """Two hold the entities between them; of four, two pairs do, and each is asked half of a batch."""
+    out = tmp_path / "found.json"
+    done = launch(processes, JOB, out, shards)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(out.read_text())
+    refused = {name: found.pop(name) for name in REFUSED}
+    assert 'loss.kind = "adversarial"' in refused["adversarial over all"]
+    assert (
+        f"train.shards = 3: does not divide the {processes} processes" in refused["shards that do not divide"]
+    )
+    assert found.keys() == alone.keys()
+    for case, many in found.items():
+        one = alone[case]
+        assert many["losses"] == pytest.approx(one["losses"], rel=1e-5), case
+        assert many["weights"] == pytest.approx(one["weights"], rel=1e-3, abs=1e-2), case
+        assert many["metrics"] == pytest.approx(one["metrics"], rel=1e-3), case
