@@ -227,7 +227,7 @@ def fit_line(cells: Float[Tensor, "2 c"], odds: Float[Tensor, " c"]) -> tuple[fl
 def _newton(
     x: Float[Tensor, " c"], slope: Float[Tensor, " c"], bend: Float[Tensor, " c"]
 ) -> Float[Tensor, "2"]:
-    """The step of a line by the slopes and curvatures of its points; where all are at one x, it only rises."""
+    """The step of a line by the slopes and curvatures of its points; it only rises where all are at one x."""
     total = bend.sum()
     mean = (bend * x).sum() / total
     spread = (bend * (x - mean) ** 2).sum()

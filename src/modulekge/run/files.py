@@ -4,7 +4,7 @@ import json
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
@@ -16,16 +16,26 @@ def write_file(path: Path, content: bytes | str) -> None:
     """Write a file whole or not at all: beside it first, then in its place."""
     scratch = path.with_name(f".{path.name}.part")
     try:
-        with scratch.open("wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
+        write_through(scratch, content.encode() if isinstance(content, str) else content)
         scratch.replace(path)
     except OSError as error:
         with suppress(OSError):
             scratch.unlink(missing_ok=True)
-        finding = f"{path}: cannot be written ({error.strerror})"
-        raise RunError(f"{finding}; free space or choose another folder; what was there is kept") from None
+        raise unwritable(path, error) from None
+
+
+def write_through(path: Path, content: bytes, mode: Literal["wb", "ab"] = "wb") -> None:
+    """Write a file, or more of it, to the disk itself, so that it is there even if the machine goes down."""
+    with path.open(mode) as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def unwritable(path: Path, error: OSError) -> RunError:
+    """Say that a file could not be written, and why."""
+    finding = f"{path}: cannot be written ({error.strerror})"
+    return RunError(f"{finding}; free space or choose another folder; what was there is kept")
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -53,6 +63,5 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 def on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return tensors as they are written."""
     """Return tensors as a file can hold them."""
     return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
