@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from modulekge.run.files import as_text
 from modulekge.version import __version__
 
 
@@ -15,7 +16,7 @@ def circumstances() -> dict[str, Any]:
     """Return the time, the command and the versions."""
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": shlex.join(sys.argv),
+        "command": as_text(shlex.join(sys.argv)),
         "versions": {
             "modulekge": __version__,
             "torch": torch.__version__,

@@ -38,6 +38,11 @@ def unwritable(path: Path, error: OSError) -> RunError:
     return RunError(f"{finding}; free space or choose another folder; what was there is kept")
 
 
+def as_text(argument: str) -> str:
+    """Return what was given on a command line as text that can be written, whatever bytes it came as."""
+    return os.fsencode(argument).decode("utf-8", "replace")
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """Read a file of a run that holds a JSON object."""
     try:
