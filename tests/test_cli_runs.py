@@ -52,6 +52,29 @@ def test_runs_as_json_in_the_order_asked_for(place):
     assert lines[1]["test_mrr"] is None
 
 
+@pytest.mark.parametrize("lost", ["report.json", "calibration.json"])
+def test_a_last_report_that_was_cut_off_is_made_by_resume(place, tmp_path, lost):
+    run = shutil.copytree(place / "runs" / "a", tmp_path / "run")
+    before = {name: json.loads((run / name).read_text()) for name in ("report.json", "calibration.json")}
+    assert "has had its 4 epochs" in call("resume", "run", cwd=tmp_path).stderr
+    (run / lost).unlink()
+    assert "has had its 4 epochs" in call("resume", "run", "--set", "train.epochs=4", cwd=tmp_path).stderr
+    done = call("resume", "run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    after = {name: json.loads((run / name).read_text()) for name in before}
+    assert before["report.json"].pop("seconds")
+    assert after["report.json"].pop("seconds")
+    assert after == before
+
+
+def test_names_of_runs_that_are_no_text_can_be_written(place, tmp_path):
+    odd = os.fsdecode(b"run-\xff")
+    shutil.copytree(place / "runs" / "a", tmp_path / odd)
+    done = call("compare", odd, odd, "--out", "table.md", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "run-\ufffd" in (tmp_path / "table.md").read_text("utf-8")
+
+
 def test_compare_shows_what_differs_the_metrics_and_the_curves(place):
     code, out, _ = call("compare", "runs/a", "runs/deep/b", "--out", "table.md", cwd=place)
     assert code == 0

@@ -28,6 +28,10 @@ class RunError(ModulekgeError):
     """A run folder that is missing something or is not what it says."""
 
 
+class EndedError(ConfigError):
+    """A run that has had all the training that its settings ask for."""
+
+
 class TrainingError(ModulekgeError):
     """Training that cannot go on."""
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import random
 from dataclasses import replace
 
 import pytest
@@ -82,6 +83,26 @@ def test_a_line_never_falls():
     a, b = fit_line(torch.tensor([[0.0, 90], [10, 0]]).double(), x)
     assert a == 0
     assert 1 / (1 + math.exp(-b)) == pytest.approx(0.1, abs=0.02)
+
+
+def test_a_line_through_one_place_only_rises():
+    for x in (0.0, 0.1, -1e6):
+        a, b = fit_line(torch.tensor([[90.0], [10]]).double(), torch.tensor([x]).double())
+        assert a == 0
+        assert 1 / (1 + math.exp(-b)) == pytest.approx(0.1, abs=0.02)
+
+
+@pytest.mark.parametrize("seed", [0, 8, 11])
+def test_a_line_does_not_depend_on_where_its_numbers_lie_in_memory(seed):
+    draw, sizes = torch.Generator().manual_seed(seed), random.Random(0)
+    x = torch.randn(700, generator=draw).double() * 5 - 4
+    count, chance = torch.rand(700, generator=draw).double() * 100, (1.7 * x - 8).sigmoid()
+    cells = torch.stack([count * (1 - chance), count * chance])
+    others, found = [], set()
+    for _ in range(200):
+        others.append(torch.zeros(sizes.randrange(1, 5000)))
+        found.add(fit_line(cells.clone(), x.clone()))
+    assert len(found) == 1
 
 
 def test_cells_give_the_line_that_single_candidates_give():

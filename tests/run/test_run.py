@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -50,6 +51,28 @@ def test_an_older_run_without_descriptions_loads(run):
     again = load(run.folder.path)
     assert again.dataset.fingerprint == run.dataset.fingerprint
     assert again.dataset.entities.description(0) is None
+
+
+def test_a_run_says_on_what_each_part_of_it_was_trained(run):
+    modulekge.resume(run.folder.path, {"train.epochs": 8})
+    sessions = json.loads((run.folder.path / "run.json").read_text())["sessions"]
+    assert [session["first_epoch"] for session in sessions] == [1, 7]
+    for session in sessions:
+        assert session["device"].startswith("cpu (")
+        assert session["threads"] == torch.get_num_threads()
+        assert session["versions"]["torch"] == torch.__version__
+        assert session.keys() > {"started", "command", "platform"}
+
+
+@pytest.mark.parametrize("umask", [0o002, 0o077])
+def test_a_run_is_open_to_whom_the_umask_says(family, tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        run = train(family, "DistMult", SMALL, tmp_path / "run")
+    finally:
+        os.umask(before)
+    assert run.folder.path.stat().st_mode & 0o777 == 0o777 & ~umask
+    assert run.folder.weights.stat().st_mode & 0o777 == 0o666 & ~umask
 
 
 def test_the_best_weights_are_kept_beside_the_last(run):
@@ -125,6 +148,29 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(family, tmp_path):
     for _ in continue_run(cut):
         pass
     assert same(load_file(whole.checkpoint), load_file(cut.checkpoint))
+
+
+def test_a_run_killed_before_its_first_checkpoint_begins_anew(family, tmp_path):
+    whole = interrupted(family, tmp_path / "whole", 6)
+    cut = interrupted(family, tmp_path / "cut", 1)
+    cut.checkpoint.unlink()
+    modulekge.resume(cut.path)
+    assert same(load_file(whole.weights), load_file(cut.weights))
+    assert same(load_file(whole.checkpoint), load_file(cut.checkpoint))
+    assert [r.loss for r in whole.records()] == [r.loss for r in cut.records()]
+
+
+@pytest.mark.parametrize("epochs", [2, 6])
+@pytest.mark.parametrize("average", [0.0, 0.7])
+def test_weights_that_a_kill_cut_off_after_the_first_checkpoint_are_kept_later(
+    family, tmp_path, epochs, average
+):
+    whole = interrupted(family, tmp_path / "whole", 6, epochs=epochs, average=average)
+    cut = interrupted(family, tmp_path / "cut", 2, epochs=epochs, average=average)
+    cut.weights.unlink()
+    with pytest.raises(ConfigError, match="has had its 2") if epochs == 2 else nullcontext():
+        modulekge.resume(cut.path)
+    assert same(load_file(whole.weights), load_file(cut.weights))
 
 
 def test_more_epochs_can_be_asked_for_and_nothing_else_changes(run):
@@ -333,20 +379,37 @@ def test_every_recipe_can_be_resolved():
             assert find_recipe(config.data, config.model.name) == path
 
 
-def test_results_do_not_depend_on_the_hash_seed_or_the_folder(tmp_path):
-    code = (
-        "import modulekge, sys, torch; torch.set_num_threads(1);"
-        "r = modulekge.train('world', 'DistMult', {'model.k': 2, 'train.epochs': 1}, sys.argv[1]);"
-        "print(r.folder.records()[0].loss, r.dataset.fingerprint)"
-    )
-    printed = set()
-    for seed in ("1", "2"):
-        folder = tmp_path / seed
-        folder.mkdir()
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
+def test_results_do_not_depend_on_the_environment(tmp_path):
+    settings = {"model.k": 2, "train.epochs": 1, "train.batch": 1024}
+    given = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
+    bare = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}  # file names are then only bytes
+    surroundings = {
+        "here": {"PYTHONHASHSEED": "1", "COLUMNS": "200", "TZ": "Asia/Tokyo"},
+        "th\u00e9r\u00e9": {"PYTHONHASHSEED": "2", "COLUMNS": "9", "TERM": "dumb", "NO_COLOR": "1", **bare},
+    }
+    printed, weights = [], []
+    for name, variables in surroundings.items():
+        (tmp_path / name).mkdir()
         done = subprocess.run(
-            [sys.executable, "-c", code, str(folder / "run")],
-            env=environment, cwd=folder, capture_output=True, text=True, check=True,
+            [sys.executable, "-m", "modulekge", "train", "world", "--model", "DistMult", "--recipe", "none",
+             "--out", name, "--json", *given],
+            env={**os.environ, "OMP_NUM_THREADS": "1", **variables}, cwd=tmp_path / name, capture_output=True,
         )  # fmt: skip
-        printed.add(done.stdout)
-    assert len(printed) == 1
+        assert done.returncode == 0, done.stderr
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        printed.append([{key: v for key, v in line.items() if "second" not in key} for line in lines])
+        folder = tmp_path / name / name
+        kept = ("weights.safetensors", "last.safetensors", "calibration.json", "vocabulary.json")
+        weights.append([(folder / file).read_bytes() for file in kept])
+        assert name in json.loads((folder / "run.json").read_text("utf-8"))["command"]
+    assert printed[0] == printed[1]
+    assert weights[0] == weights[1]
+
+
+def test_another_number_of_threads_changes_no_more_than_rounding(tmp_path):
+    losses = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        run = train("world", "ModulE-RC", {"model.k": 4, "train.epochs": 2}, tmp_path / str(threads))
+        losses.append([record.loss for record in run.folder.records()])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)

@@ -2,7 +2,7 @@
 
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -31,7 +31,7 @@ from modulekge.cli.app import (
 )
 from modulekge.config import parse_setting, write_config
 from modulekge.data.dataset import Split
-from modulekge.errors import ConfigError
+from modulekge.errors import ConfigError, EndedError
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.odds import Asked
 from modulekge.evaluation.report import Report
@@ -40,7 +40,7 @@ from modulekge.run.calibrate import calibrate as calibrate_run
 from modulekge.run.folder import RunFolder
 from modulekge.run.trackers import TRACKERS, Tracker, Tracking, make_trackers
 from modulekge.run.train import Run, continue_run, default_folder, load, plan
-from modulekge.training.fit import EpochRecord
+from modulekge.training.fit import EpochRecord, Glance
 from modulekge.training.optimize import pick_device
 from modulekge.workers import many, restarted, workers
 
@@ -80,7 +80,7 @@ def train(
 
     Without --recipe, the recipe that belongs to this data set and model is used; where there is none,
     settings are chosen by rule from the size of the graph and the machine, and the reasons are shown.
-    Ctrl-C ends training after the epoch under way; 'modulekge resume' goes on.
+    Ctrl-C or SIGTERM ends training after the epoch under way; 'modulekge resume' goes on.
     """
     if many() and out is None and not dry_run:
         raise ConfigError("--out is missing: name the run folder, so that every process finds it")
@@ -112,7 +112,7 @@ def train(
 
 @app.command(epilog="Example: modulekge resume runs/wn --set train.epochs=100")
 def resume(run: RunArgument, settings: Settings = None, track: Track = None, as_json: Json = False) -> None:
-    """Go on with a run that was interrupted, or that should train for longer."""
+    """Go on with a run that was interrupted, also in its last report, or that should train for longer."""
     _resume(run, [parse_setting(text) for text in settings or ()], track, as_json)
 
 
@@ -125,40 +125,56 @@ def _resume(run: Path, settings: list[dict[str, Any]], track: list[str] | None, 
 def _train(
     folder: RunFolder, settings: list[dict[str, Any]], trackers: dict[str, Tracker], as_json: bool
 ) -> None:
-    """Train with a display, then report on test with the best weights."""
-    events = continue_run(folder, settings)
-    if not workers().leads:  # the first process shows what all of them do
-        for _ in events:
-            pass
-        _ranked(folder.path, "test")
-        return
-    first = next(events)  # what is wrong shows here, before anything else does
-    config, err = folder.config(), show.console(stderr=True)
-    device = pick_device(config.train.device)
-    err.print(f"{config.model.name} (k = {config.model.k}) on {config.data}, {device}, {folder.path}")
-    display = show.TrainingDisplay(config.train.epochs, first.epoch)
-    stopped = 0
+    """Train with a display, then report on test with the best weights; or only that, where it was cut off."""
+    err, events = show.console(stderr=True), continue_run(folder, settings)
     with Tracking(folder, trackers, partial(typer.echo, err=True)) as tracking:
-        with display, _gentle_interrupt(display.progress.console) as interrupted:
-            for event in chain([first], events):
-                display.show(event)
-                tracking.feed(event)
-                if isinstance(event, EpochRecord):
-                    if as_json:
-                        print(json.dumps(asdict(event)), flush=True)
-                    if interrupted and event.epoch < config.train.epochs:
-                        stopped = event.epoch
-                        events.close()
-                        break
-        if stopped:
-            err.print(f"stopped after epoch {stopped}; 'modulekge resume {folder.path}' goes on")
-            return
+        try:
+            first = next(events)  # what is wrong shows here, before anything else does
+        except EndedError:
+            if settings or folder.is_reported():
+                raise
+        else:
+            stopped = _watch(folder, first, events, tracking, as_json)
+            if stopped:
+                err.print(f"stopped after epoch {stopped}; 'modulekge resume {folder.path}' goes on")
+                return
         tracking.finish(_evaluate(folder.path, "test", every=False, as_json=as_json))
+    if not workers().leads:
+        return
     if many():
         err.print(f"make its probabilities: modulekge calibrate {folder.path}")
     else:
         _calibrate(folder)
     err.print(f"kept in {folder.path}; ask it: modulekge predict {folder.path} --head ... --relation ...")
+
+
+def _watch(
+    folder: RunFolder,
+    first: Glance | EpochRecord,
+    events: Generator[Glance | EpochRecord, None, None],
+    tracking: Tracking,
+    as_json: bool,
+) -> int:
+    """Show a training; return the epoch after which it was asked to stop, 0 if it was not."""
+    if not workers().leads:  # the first process shows what all of them do
+        for _ in events:
+            pass
+        return 0
+    config, err = folder.config(), show.console(stderr=True)
+    device = pick_device(config.train.device)
+    err.print(f"{config.model.name} (k = {config.model.k}) on {config.data}, {device}, {folder.path}")
+    display = show.TrainingDisplay(config.train.epochs, first.epoch)
+    with display, _gentle_interrupt(display.progress.console) as interrupted:
+        for event in chain([first], events):
+            display.show(event)
+            tracking.feed(event)
+            if isinstance(event, EpochRecord):
+                if as_json:
+                    print(json.dumps(asdict(event)), flush=True)
+                if interrupted and event.epoch < config.train.epochs:
+                    events.close()
+                    return event.epoch
+    return 0
 
 
 def _calibrate(folder: RunFolder) -> None:
@@ -173,19 +189,29 @@ def _calibrate(folder: RunFolder) -> None:
 
 @contextmanager
 def _gentle_interrupt(out: Console) -> Iterator[list[int]]:
-    """Turn the first Ctrl-C into a mark in the list; the second one interrupts at once."""
+    """Turn the first Ctrl-C, or SIGTERM of a scheduler, into a mark in the list; the second stops at once.
+
+    One of several processes stops at once: the others would wait for it.
+    """
     marks: list[int] = []
+    if many():
+        yield marks
+        return
 
     def handle(number: int, frame: Any) -> None:
         marks.append(number)
-        signal.signal(signal.SIGINT, before)
+        give_back()
         out.print("stopping after this epoch; Ctrl-C again stops at once, at the last checkpoint")
 
-    before = signal.signal(signal.SIGINT, handle)
+    def give_back() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield marks
     finally:
-        signal.signal(signal.SIGINT, before)
+        give_back()
 
 
 @app.command(epilog="Example: modulekge evaluate runs/wn --split valid --json")
@@ -204,11 +230,11 @@ def evaluate(
 def _evaluate(path: Path, split: str, every: bool, as_json: bool) -> Report:
     report = _ranked(path, split)
     if workers().leads:
-        RunFolder(path).save_report(report)
         if as_json:
             print(report.to_json())
         else:
             show.console().print(show.report_view(report, every))
+        RunFolder(path).save_report(report)  # last: who may not write into the folder has seen it
     return report
 
 

@@ -195,29 +195,26 @@ def _fitted(cells: Float[Tensor, "2 c"], everyone: Float[Tensor, "2 c"], margins
 def fit_line(cells: Float[Tensor, "2 c"], odds: Float[Tensor, " c"]) -> tuple[float, float]:
     r"""The $(a \ge 0, b)$ of greatest likelihood, of so many false and true candidates at each log-odds.
 
-    By Newton's method, each step halved until it is one forward. The targets are Platt's,
-    $(N_+ + 1) / (N_+ + 2)$ and $1 / (N_- + 2)$, for which the best line is finite even where true and false
-    lie apart.
+    By Newton's method, each step halved until it is one forward, in sums alone: what LAPACK makes of the same
+    numbers depends on where they lie in memory. The targets are Platt's, $(N_+ + 1) / (N_+ + 2)$ and
+    $1 / (N_- + 2)$, for which the best line is finite even where true and false lie apart.
     """
     false, true = cells[0].sum(), cells[1].sum()
     weight = cells.sum(0)
     target = cells[0] / (false + 2) + cells[1] * (true + 1) / (true + 2)
     here = weight > 0
-    x = torch.stack([odds[here], torch.ones_like(odds[here])])
-    weight, target = weight[here], target[here]
+    x, weight, target = odds[here], weight[here], target[here]
 
     def loss(line: Tensor) -> Tensor:
-        z = line @ x
+        z = line[0] * x + line[1]
         return (weight * torch.nn.functional.softplus(z) - target * z).sum()
 
     base = torch.logit(target.sum() / weight.sum())
     line = torch.stack([torch.zeros_like(base), base])
     now = loss(line)
     for _ in range(_MOST_STEPS):
-        chance = (line @ x).sigmoid()
-        slope = x @ (weight * chance - target)
-        curvature = (x * (weight * chance * (1 - chance))) @ x.T
-        step = torch.linalg.lstsq(curvature, slope).solution
+        chance = (line[0] * x + line[1]).sigmoid()
+        step = _newton(x, weight * chance - target, weight * chance * (1 - chance))
         while (after := loss(line - step)) > now and step.abs().max() > 0:
             step = step / 2
         gained, line, now = now - after, line - step, after
@@ -225,6 +222,18 @@ def fit_line(cells: Float[Tensor, "2 c"], odds: Float[Tensor, " c"]) -> tuple[fl
             break
     a, b = (line if line[0] >= 0 else torch.stack([torch.zeros_like(base), base])).tolist()
     return a, b
+
+
+def _newton(
+    x: Float[Tensor, " c"], slope: Float[Tensor, " c"], bend: Float[Tensor, " c"]
+) -> Float[Tensor, "2"]:
+    """The step of a line by the slopes and curvatures of its points; it only rises where all are at one x."""
+    total = bend.sum()
+    mean = (bend * x).sum() / total
+    spread = (bend * (x - mean) ** 2).sum()
+    apart = spread > 1e-24 * (bend * x**2).sum()  # else it is what rounding left
+    tilt = (slope * (x - mean)).sum() / spread if apart else torch.zeros_like(mean)
+    return torch.stack([tilt, slope.sum() / total - mean * tilt])
 
 
 def _measured(found: Calibration, batches: Iterable[Asked], n_questions: int) -> Measured:

@@ -17,6 +17,7 @@ from modulekge.data.batches import batches
 from modulekge.data.reading import named_facts, read_facts
 from modulekge.errors import RunError, TrainingError
 from modulekge.models.model import Model
+from modulekge.run.files import as_text
 from modulekge.run.folder import RunFolder, new_model
 from modulekge.run.train import Run, begin, continue_run, is_training, load
 from modulekge.training.average import MEAN
@@ -77,7 +78,11 @@ def fold_in(
     config = run.folder.changed([last, *settings])
     model = _larger(run, addition)
     sums = _fold(model, run.model, addition, config) if addition.is_new(addition.facts).any() else {}
-    origin = {"from": str(run.folder.path), "fingerprint": addition.before.fingerprint, **addition.counts()}
+    origin = {
+        "from": as_text(str(run.folder.path)),
+        "fingerprint": addition.before.fingerprint,
+        **addition.counts(),
+    }
     start = model, _optimizer(model, run, sums, config)
     return RunFolder.create(path, config, addition.after, {"added": origin}, start)
 

@@ -10,7 +10,7 @@ from modulekge.config import dotted
 from modulekge.errors import ModulekgeError
 from modulekge.evaluation.report import Report
 from modulekge.run.figures import comma_separated, markdown_table, new_figure, write_figure
-from modulekge.run.files import read_json, write_file
+from modulekge.run.files import as_text, read_json, write_file
 from modulekge.run.folder import RunFolder
 from modulekge.run.listing import best_record
 from modulekge.training.fit import EpochRecord
@@ -46,7 +46,7 @@ def compare(runs: Sequence[Path]) -> Comparison:
     values = {key: tuple(each[key] for each in settings) for key in settings[0]}
     names = dict.fromkeys(name for each in metrics for name in each)
     return Comparison(
-        runs=tuple(map(str, runs)),
+        runs=tuple(as_text(str(run)) for run in runs),
         settings={key: each for key, each in values.items() if len(set(each)) > 1},
         metrics={name: tuple(each.get(name) for each in metrics) for name in names},
         curves=tuple(tuple((r.epoch, r.valid["mrr"]) for r in each if r.valid) for each in records),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -23,9 +23,7 @@ def write_file(path: Path, content: bytes | str) -> None:
     """Write a file whole or not at all: beside it first, then in its place."""
     scratch = path.with_name(f".{path.name}.part")
     with _explained(path, scratch):
-        with scratch.open("wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-            _settle(file)
+        write_through(scratch, content.encode() if isinstance(content, str) else content)
         scratch.replace(path)
 
 
@@ -37,8 +35,25 @@ def _explained(path: Path, scratch: Path) -> Iterator[None]:
     except OSError as error:
         with suppress(OSError):
             scratch.unlink(missing_ok=True)
-        finding = f"{path}: cannot be written ({error.strerror})"
-        raise RunError(f"{finding}; free space or choose another folder; what was there is kept") from None
+        raise unwritable(path, error) from None
+
+
+def write_through(path: Path, content: bytes, mode: Literal["wb", "ab"] = "wb") -> None:
+    """Write a file, or more of it, to the disk itself, so that it is there even if the machine goes down."""
+    with path.open(mode) as file:
+        file.write(content)
+        _settle(file)
+
+
+def unwritable(path: Path, error: OSError) -> RunError:
+    """Say that a file could not be written, and why."""
+    finding = f"{path}: cannot be written ({error.strerror})"
+    return RunError(f"{finding}; free space or choose another folder; what was there is kept")
+
+
+def as_text(argument: str) -> str:
+    """Return what was given on a command line as text that can be written, whatever bytes it came as."""
+    return os.fsencode(argument).decode("utf-8", "replace")
 
 
 def _settle(file: Any) -> None:
@@ -160,6 +175,5 @@ def read_tensors(
 
 
 def on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return tensors as they are written."""
     """Return tensors as a file can hold them."""
     return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}

@@ -1,13 +1,9 @@
 """A run on disk: settings, graph, weights, epochs, reports. It loads without the data set."""
 
 import json
-import platform
-import shlex
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +20,20 @@ from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.report import Report
 from modulekge.models.model import Model
 from modulekge.models.table import spec_of
-from modulekge.run.files import Part, on_cpu, read_json, read_tensors, write_file, write_tensors
+from modulekge.run.circumstances import circumstances, training_circumstances
+from modulekge.run.files import (
+    Part,
+    on_cpu,
+    read_json,
+    read_tensors,
+    unwritable,
+    write_file,
+    write_tensors,
+    write_through,
+)
 from modulekge.training.average import MEAN
 from modulekge.training.fit import EpochRecord
 from modulekge.training.optimize import WHOLE, load_state, state_tensors
-from modulekge.version import __version__
 from modulekge.workers import ALONE, Workers
 
 SHARED_WEIGHTS = "model.safetensors"
@@ -81,11 +86,11 @@ class RunFolder:
         start: tuple[Model, Optimizer] | None = None,
     ) -> "RunFolder":
         """Begin a run in a new or empty folder; one that comes of another says so and starts trained."""
-        circumstances = {**_circumstances(dataset), **(origin or {})}
+        about = {**circumstances(), **_about(dataset), **(origin or {})}
         files = {
             "vocabulary.json": _vocabulary_json(dataset).encode(),
             "triples.safetensors": save({s: dataset[s].to(torch.int32).contiguous() for s in SPLITS}),
-            "run.json": json.dumps(circumstances, indent=1, ensure_ascii=False).encode(),
+            "run.json": json.dumps(about, indent=1, ensure_ascii=False).encode(),
             "config.toml": write_config(config).encode(),
         }
         if start:
@@ -98,12 +103,14 @@ class RunFolder:
             with tempfile.TemporaryDirectory(
                 dir=path.parent, prefix=".run-", ignore_cleanup_errors=True
             ) as new:
+                folder = Path(new) / "run"  # open to whom the umask says, unlike the one around it
+                folder.mkdir()
                 for name, content in files.items():
-                    (Path(new) / name).write_bytes(content)
-                Path(new).chmod(0o755)
-                Path(new).replace(path)
+                    write_through(folder / name, content)
+                folder.replace(path)
         except OSError as error:
-            raise RunError(f"{path}: cannot be made ({error.strerror}); choose another --out") from None
+            finding = f"{path}: cannot be made ({error.strerror})"
+            raise RunError(f"{finding}; free space or choose another --out") from None
         return cls(path)
 
     @staticmethod
@@ -192,9 +199,9 @@ class RunFolder:
     def restore(self, model: Model, optimizer: Optimizer) -> int:
         """Set model and optimiser to the last checkpoint; return its epoch, 0 without one."""
         if not self.checkpoint.exists():
-            if self.weights.exists() or self.records():
+            if self.weights.exists():
                 raise RunError(f"{self.checkpoint}: no such file, so training cannot go on; train a new run")
-            return 0
+            return 0  # or a crash came before the first checkpoint
         tensors, metadata = read_tensors(self.checkpoint, _held(model))
         state = {
             key.removeprefix(_STATE): tensors.pop(key) for key in list(tensors) if key.startswith(_STATE)
@@ -233,8 +240,20 @@ class RunFolder:
 
     def add_record(self, record: EpochRecord) -> None:
         """Add an epoch."""
-        with self.epochs.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(record)) + "\n")
+        try:
+            write_through(self.epochs, f"{json.dumps(asdict(record))}\n".encode(), "ab")
+        except OSError as error:
+            raise unwritable(self.epochs, error) from None
+
+    def add_session(self, first_epoch: int, device: torch.device, processes: int) -> None:
+        """Say in run.json when, by which command and on what training goes on from an epoch."""
+        path = self.path / "run.json"
+        known = read_json(path)
+        sessions = [
+            *known.get("sessions", []),
+            {"first_epoch": first_epoch, "processes": processes, **training_circumstances(device)},
+        ]
+        write_file(path, json.dumps({**known, "sessions": sessions}, indent=1, ensure_ascii=False))
 
     def report(self, split: str = "test") -> Report | None:
         """Read the report on a split, if the run was evaluated on it."""
@@ -246,6 +265,11 @@ class RunFolder:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             finding = f"not a report ({error!r})"
             raise RunError(f"{path}: {finding}; 'modulekge evaluate {self.path}' makes it anew") from None
+
+    def is_reported(self) -> bool:
+        """Whether the report on test is kept, and the calibration where valid facts were held out."""
+        validated = any(record.valid for record in self.records())
+        return self.report_file("test").exists() and (self.calibration_file.exists() or not validated)
 
     def _drop_reports(self) -> None:
         for split in SPLITS:
@@ -333,19 +357,11 @@ def _texts(found: Any) -> dict[str, str]:
     return texts
 
 
-def _circumstances(dataset: Dataset) -> dict[str, Any]:
-    """What a reader of the figures may want to know of how they came about."""
+def _about(dataset: Dataset) -> dict[str, Any]:
     return {
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": shlex.join(sys.argv),
         "dataset": dataset.name,
         "fingerprint": dataset.fingerprint,
         "triples": {split: len(dataset[split]) for split in SPLITS},
-        "versions": {
-            "modulekge": __version__,
-            "torch": torch.__version__,
-            "python": platform.python_version(),
-        },
     }
 
 

@@ -30,7 +30,7 @@ def write_hub(run: Run, path: Path, *, without_facts: bool = False) -> str:
     began = read_json(run.folder.path / "run.json")
     graph = str(began.get("graph") or run.dataset.fingerprint)
     folder = RunFolder.create(path, run.config, dataset)
-    kept = {key: value for key, value in began.items() if key != _PRIVATE}
+    kept = _public(began) | {"sessions": [_public(each) for each in began.get("sessions", [])]}
     kept |= {"fingerprint": dataset.fingerprint, "graph": graph}
     write_file(path / SHARED_WEIGHTS, save(on_cpu(run.model.state_dict()), {"format": "pt"}))
     write_file(path / "run.json", json.dumps(kept, indent=1, ensure_ascii=False))
@@ -46,6 +46,10 @@ def write_hub(run: Run, path: Path, *, without_facts: bool = False) -> str:
     facts = f"{sum(len(dataset[split]) for split in SPLITS):,} facts" if dataset.facts else "no facts"
     size = f"{sizes['parameters']:,} weights, {sizes['entities']:,} entities, {facts}"
     return f"{size}; choose a license in README.md"
+
+
+def _public(fields: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if key != _PRIVATE}
 
 
 def _sizes(run: Run) -> dict[str, int]:

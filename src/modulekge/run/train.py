@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from torch.optim import Optimizer
 from modulekge.config import Config, holds, make_config, merge, nested, read_config
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
-from modulekge.errors import ConfigError, DataError, RunError
+from modulekge.errors import ConfigError, DataError, EndedError, RunError
 from modulekge.models.model import Model
 from modulekge.models.spec import COLUMNS, ModelSpec, chart, row
 from modulekge.models.table import named, spec_of
@@ -175,18 +176,27 @@ def continue_run(
         if len(records) < epoch:
             finding = f"has {len(records)} of the {epoch} epochs of {folder.checkpoint.name}"
             raise RunError(f"{folder.epochs}: {finding}; restore it from a copy, or train a new run")
+        if records and records[-1].valid and not folder.weights.exists():  # a crash came between the two
+            with averaged(model, optimizer, config.train):
+                folder.save_weights(model)
         _check_unfinished(folder, config, records)
-        group.led(lambda: folder.write_config(config))
-        group.led(lambda: folder.write_records(records))
+        device = pick_device(config.train.device)
+        for write in (
+            partial(folder.write_config, config),
+            partial(folder.write_records, records),
+            partial(folder.add_session, epoch + 1, device, group.size),
+        ):
+            group.led(write)
         best = max((r.valid["mrr"] for r in records if r.valid), default=-1.0)
         saved_at = time.monotonic()
         for event in fit(model, dataset, optimizer, config, epoch + 1):
             if isinstance(event, EpochRecord):
                 records.append(event)
-                if group.leads:
-                    folder.add_record(event)
+                group.led(partial(folder.add_record, event))
                 if event.valid and event.valid["mrr"] > best:
                     best = event.valid["mrr"]
+                    if not folder.checkpoint.exists():  # without it, weights could not go on
+                        folder.save_checkpoint(model, optimizer, event.epoch)
                     with averaged(model, optimizer, config.train):
                         folder.save_weights(model)
                 final = event.epoch == config.train.epochs or stalled(records, config.train.patience)
@@ -219,11 +229,11 @@ def _check_unfinished(folder: RunFolder, config: Config, records: list[EpochReco
     """Say how a run that has ended can be given more."""
     done, patience = len(records), config.train.patience
     if done >= config.train.epochs:
-        raise ConfigError(
+        raise EndedError(
             f"{folder.path}: has had its {done} epochs; give it more: --set train.epochs={2 * done}"
         )
     if stalled(records, patience):
-        raise ConfigError(
+        raise EndedError(
             f"{folder.path}: stopped at epoch {done}, no better for {patience} validations; "
             f"give it more: --set train.patience={2 * patience}"
         )
