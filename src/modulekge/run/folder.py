@@ -26,6 +26,7 @@ from modulekge.models.model import Model
 from modulekge.models.table import spec_of
 from modulekge.run.files import on_cpu, read_json, read_tensors, write_file
 from modulekge.training.average import MEAN
+from modulekge.training.finite import finite
 from modulekge.training.fit import EpochRecord
 from modulekge.training.optimize import load_state, state_tensors
 from modulekge.version import __version__
@@ -314,4 +315,6 @@ def _load_weights(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> N
                 f"{path}: {name} is {found.get(name, 'missing')}, config.toml makes it "
                 f"{expected.get(name, 'absent')}; the two do not belong together"
             )
+        if not (tensors[name].is_floating_point() and finite(tensors[name].float())):
+            raise RunError(f"{path}: {name} has weights that are no numbers; train it anew")
     model.load_state_dict(tensors)
