@@ -7,7 +7,7 @@ import modulekge
 
 SOURCE = Path(modulekge.__file__).parent
 LAYERS = (
-    "shapes errors version machine config",
+    "shapes errors version machine config typed",
     "algebra data",
     "models",
     "evaluation",

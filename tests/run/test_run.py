@@ -200,7 +200,7 @@ def test_a_folder_in_use_is_not_overwritten(run, family):
         ("weights.safetensors", b"\x80\x04pickle", "weights.safetensors: not a readable safetensors file"),
         ("vocabulary.json", b"{", "vocabulary.json: not valid JSON"),
         ("vocabulary.json", b"[]", "vocabulary.json: expected an object"),
-        ("vocabulary.json", b"{}", "do not make a graph (KeyError('entities'))"),
+        ("vocabulary.json", b"{}", "do not make a graph (the whole: expected an object with the keys name"),
         (
             "vocabulary.json",
             b'{"name": "x", "entities": [1], "entity_labels": [], "relations": null}',

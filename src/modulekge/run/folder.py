@@ -24,14 +24,16 @@ from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.report import Report
 from modulekge.models.model import Model
 from modulekge.models.table import spec_of
-from modulekge.run.files import on_cpu, read_json, read_tensors, write_file
+from modulekge.run.files import on_cpu, parse_json, read_json, read_tensors, write_file
 from modulekge.training.average import MEAN
-from modulekge.training.finite import finite
+from modulekge.training.finite import finite, not_finite
 from modulekge.training.fit import EpochRecord
 from modulekge.training.optimize import load_state, state_tensors
+from modulekge.typed import typed
 from modulekge.version import __version__
 
 SHARED_WEIGHTS = "model.safetensors"
+_DIGITS = 18  # of the number of an epoch at most
 _STATE = "optimizer:"  # before the names of the optimiser's tensors in a checkpoint
 
 
@@ -142,17 +144,22 @@ class RunFolder:
         fields = read_json(self.path / "vocabulary.json")
         tensors, _ = read_tensors(self.path / "triples.safetensors")
         try:
+            names = typed(_Names, fields)
             vocabularies = (
-                Vocabulary("entity", tuple(fields["entities"]), dict(fields["entity_labels"])),
-                Vocabulary("relation", tuple(fields["relations"]), dict(fields["relation_labels"])),
+                Vocabulary("entity", names.entities, names.entity_labels),
+                Vocabulary("relation", names.relations, names.relation_labels),
             )
+            if any(len(set(each.names)) < len(each) for each in vocabularies):
+                raise ValueError("a name stands twice")
+            if any(tensors[split].dtype != torch.int32 for split in SPLITS):
+                raise ValueError("ids are no whole numbers of 32 bits")
             splits = [tensors[split].long() for split in SPLITS]
             facts = len(splits[0]) > 0
             notes = () if facts else (f"{self.path}: shared without its facts, so all answers look new",)
-            dataset = Dataset(fields["name"], *vocabularies, *splits, notes=notes, facts=facts)
+            dataset = Dataset(names.name, *vocabularies, *splits, notes=notes, facts=facts)
             made_for = dataset.fingerprint
-        except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
-            finding = f"vocabulary.json and triples.safetensors do not make a graph ({error!r})"
+        except (KeyError, ValueError, RuntimeError) as error:
+            finding = f"vocabulary.json and triples.safetensors do not make a graph ({error})"
             raise RunError(f"{self.path}: {finding}; restore them from a copy") from None
         if read_json(self.path / "run.json").get("fingerprint") != made_for:
             finding = "vocabulary.json or triples.safetensors is not what run.json was written with"
@@ -183,7 +190,7 @@ class RunFolder:
             self._drop_reports()
         write_file(self.checkpoint, _checkpoint(model, optimizer, epoch))
 
-    def restore(self, model: nn.Module, optimizer: Optimizer) -> int:
+    def restore(self, model: Model, optimizer: Optimizer) -> int:
         """Set model and optimiser to the last checkpoint; return its epoch, 0 without one."""
         if not self.checkpoint.exists():
             if self.weights.exists() or self.records():
@@ -194,23 +201,24 @@ class RunFolder:
             key.removeprefix(_STATE): tensors.pop(key) for key in list(tensors) if key.startswith(_STATE)
         }
         _load_weights(model, tensors, self.checkpoint)
-        if not metadata.get("epoch", "").isdecimal() or not load_state(model, optimizer, state):
+        epoch = metadata.get("epoch", "")
+        fits = epoch.isdecimal() and len(epoch) <= _DIGITS and load_state(model, optimizer, state)
+        if not fits or not_finite(model, optimizer):
             raise RunError(f"{self.checkpoint}: not a checkpoint of this run; train a new run")
-        return int(metadata["epoch"])
+        return int(epoch)
 
     def records(self, until: int | None = None) -> list[EpochRecord]:
         """Read the epochs, in order; a line cut short by a crash is left out."""
         if not self.epochs.exists():
             return []
         records = []
-        for number, line in enumerate(self.epochs.read_bytes().splitlines(keepends=True), start=1):
-            if not line.endswith(b"\n"):
-                break
+        *lines, _ = self.epochs.read_bytes().split(b"\n")
+        for number, line in enumerate(lines, start=1):
             try:
-                record = EpochRecord(**json.loads(line))
-                if record.epoch != number or (record.valid and not float(record.valid["mrr"]) >= 0):
+                record = typed(EpochRecord, parse_json(line))
+                if record.epoch != number or (record.valid and not record.valid["mrr"] >= 0):
                     raise ValueError
-            except (ValueError, TypeError, KeyError):
+            except (ValueError, KeyError, RecursionError):
                 raise RunError(
                     f"{self.epochs}:{number}: not the record of epoch {number}; remove it"
                 ) from None
@@ -233,8 +241,8 @@ class RunFolder:
             return None
         try:
             return Report.from_fields(read_json(path))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            finding = f"not a report ({error!r})"
+        except ValueError as error:
+            finding = f"not a report ({error})"
             raise RunError(f"{path}: {finding}; 'modulekge evaluate {self.path}' makes it anew") from None
 
     def _drop_reports(self) -> None:
@@ -254,13 +262,24 @@ class RunFolder:
             return None
         try:
             return Calibration.from_fields(read_json(self.calibration_file))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            finding = f"{self.calibration_file}: not a calibration ({error!r})"
+        except ValueError as error:
+            finding = f"{self.calibration_file}: not a calibration ({error})"
             raise RunError(f"{finding}; 'modulekge calibrate {self.path}' makes it anew") from None
 
     def save_calibration(self, calibration: Calibration) -> None:
         """Keep a calibration of the weights that are kept."""
         write_file(self.calibration_file, calibration.to_json() + "\n")
+
+
+@dataclass(frozen=True)
+class _Names:
+    """What vocabulary.json holds."""
+
+    name: str
+    entities: tuple[str, ...]
+    relations: tuple[str, ...]
+    entity_labels: dict[str, str]
+    relation_labels: dict[str, str]
 
 
 def new_model(config: Config, dataset: Dataset) -> Model:

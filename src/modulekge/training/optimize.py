@@ -13,6 +13,9 @@ from modulekge.machine import has_bfloat16, kernels
 from modulekge.training.average import MEAN
 from modulekge.training.plateau import PLATEAU, share_left
 
+# What optimisers remember of a table: numbers in its shape, but for these
+_SHAPES = {**dict.fromkeys(("sum", "exp_avg", "exp_avg_sq", MEAN)), "step": (), PLATEAU: (4,)}
+
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> Optimizer:
     """Return the optimiser of a model's tables; those without numbers are left out.
@@ -77,10 +80,14 @@ def state_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
 def load_state(model: nn.Module, optimizer: Optimizer, tensors: dict[str, Tensor]) -> bool:
     """Give an optimiser back the memory that :func:`state_tensors` took from it; say whether it fits."""
     tables = dict(model.named_parameters())
+    if state_tensors(model, optimizer).keys() - tensors.keys():
+        return False
     for key, value in tensors.items():
         owner, _, quantity = key.rpartition(".")
         table = tables.get(owner)
-        if table is None or (quantity not in ("step", PLATEAU) and value.shape != table.shape):
+        if table is None or quantity not in _SHAPES or not value.is_floating_point():
+            return False
+        if value.shape != (table.shape if _SHAPES[quantity] is None else _SHAPES[quantity]):
             return False
         optimizer.state[table][quantity] = value.to(table.device)
     return True
