@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := runs/demo
 
-.PHONY: demo test slow docs peers gpu-check clean
+.PHONY: demo test slow fuzz package docs peers gpu-check clean
 
 demo: .venv/installed
 	rm -rf $(DEMO)
@@ -22,6 +22,17 @@ test: .venv/installed-test
 # Results on small benchmarks made again, in minutes; MODULEKGE_DATA names the folder that holds them.
 slow: .venv/installed-test
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q -m slow
+
+# Readers of files on changed inputs, guided by what these reach; FUZZ says for how many seconds.
+FUZZ ?= 300
+fuzz: .venv/installed-test
+	$(BIN)/python scripts/fuzz.py --seconds $(FUZZ)
+
+# The wheel and the sdist, each installed where nothing else is, and used from training to the page.
+package: .venv/installed-test
+	$(BIN)/pip install --quiet build
+	$(BIN)/python -m build --outdir dist .
+	$(PYTHON) scripts/smoke.py dist/*.whl dist/*.tar.gz
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv

@@ -259,6 +259,8 @@ def _advice(key: str, prefix: str, types: Mapping[str, Any]) -> str:
 
 
 def _check(wanted: Any, value: Any, key: str, place: str) -> Any:
+    if type(value) is int and value.bit_length() > _MOST_BITS:
+        raise ConfigError(f"{place}: {key}: the number has too many digits")
     if dataclasses.is_dataclass(wanted):
         if not isinstance(value, Mapping):
             raise ConfigError(f"{place}: {key} = {value!r}: expected a section [{key}] with keys of its own")
@@ -278,4 +280,5 @@ def _check(wanted: Any, value: Any, key: str, place: str) -> Any:
     return value
 
 
+_MOST_BITS = 64  # of a whole number: TOML promises no more, and a larger one may be no float
 _NAMES = {int: "a whole number", float: "a number", str: "text in quotes", bool: "true or false"}

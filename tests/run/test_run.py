@@ -257,7 +257,7 @@ def test_a_folder_in_use_is_not_overwritten(run, family):
         ("weights.safetensors", b"\x80\x04pickle", "weights.safetensors: not a readable safetensors file"),
         ("vocabulary.json", b"{", "vocabulary.json: not valid JSON"),
         ("vocabulary.json", b"[]", "vocabulary.json: expected an object"),
-        ("vocabulary.json", b"{}", "do not make a graph (KeyError('entities'))"),
+        ("vocabulary.json", b"{}", "do not make a graph (the whole: expected an object with the keys name"),
         (
             "vocabulary.json",
             b'{"name": "x", "entities": [1], "entity_labels": [], "relations": null}',
@@ -265,8 +265,9 @@ def test_a_folder_in_use_is_not_overwritten(run, family):
         ),
         (
             "vocabulary.json",
-            b'{"name": "x", "entities": ["a"], "entity_labels": {}, "entity_descriptions": {"a": 1}}',
-            "do not make a graph (TypeError('a label or description is no text'))",
+            b'{"name": "x", "entities": ["a"], "relations": ["r"], "entity_labels": {}, "relation_labels": {}, '
+            b'"entity_descriptions": {"a": 1}}',
+            "entity_descriptions: expected text",
         ),
         ("run.json", b"{}", "is not what run.json was written with"),
         ("triples.safetensors", b"junk", "triples.safetensors: not a readable"),

@@ -243,8 +243,9 @@ def test_weights_that_are_no_numbers_are_refused(drawn_run, family):
     run = drawn_run(family, "ComplEx")
     with torch.no_grad():
         run.model.entity_scalar[0] = torch.nan
+    run.folder.save_weights(run.model)
     with pytest.raises(RunError, match="weights that are no numbers; train it anew"):
-        ServedRun("run", run).prepare()
+        Service.open([run.folder.path], torch.device("cpu"))
 
 
 def test_scores_too_large_for_numbers_are_null(drawn_run, family):

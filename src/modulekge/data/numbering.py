@@ -15,6 +15,7 @@ from modulekge.data.text import Form
 from modulekge.errors import DataError
 
 Top = Literal["", "count", "header"]  # what the first line of a file is
+_DIGITS = 18  # of a count or an id at most; no file has more lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +51,7 @@ class Numbering:
             if number > form.skip and not isinstance(fields, DataError):
                 found = fields[form.places[role]]
                 if found not in known:
-                    what = f"{role} {found!r} is not in {self.path.name}"
+                    what = f"{role} {found[:40]!r} is not in {self.path.name}"
                     have = f"which has the ids 0..{len(known) - 1}" if keys is self.ids else "add it there"
                     return DataError(f"{path}:{number}: {what}, {have}; or mend the line")
         return DataError(f"{path}: a {role} is not in {self.path.name}")
@@ -70,7 +71,7 @@ def read_numbering(path: Path, name_first: bool, top: Top) -> Numbering:
         place = f"{path}:{number}"
         if isinstance(fields, DataError):
             raise fields
-        if len(fields) != 2 or not fields[name_first].isdecimal() or not fields[not name_first]:
+        if len(fields) != 2 or not _is_count(fields[name_first]) or not fields[not name_first]:
             order = "a name and its id" if name_first else "an id and its name"
             raise DataError(f"{place}: expected {order}, separated by a tab; mend the line")
         i, name = int(fields[name_first]), fields[not name_first]
@@ -96,10 +97,14 @@ def _pairs(path: Path, name_first: bool, top: Top) -> Iterator[tuple[int, list[s
         yield number, fields
 
 
+def _is_count(text: str) -> bool:
+    return text.isdecimal() and len(text) <= _DIGITS
+
+
 def check_count(path: Path, found: int) -> None:
     """Compare the count in the first line of a file with what it holds."""
     said = next((str(text) for _, text in numbered_lines(path)), "").strip()
-    if not said.isdecimal():
+    if not _is_count(said):
         raise DataError(f"{path}:1: expected the number of lines that follow, found {said[:40]!r}")
     if int(said) != found:
         raise DataError(

@@ -4,15 +4,17 @@ import importlib
 import re
 from collections import Counter
 from collections.abc import Iterator
+from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, Literal
 
-from modulekge.data.lines import open_bytes
+from modulekge.data.lines import LONGEST, open_bytes
 from modulekge.data.tables import Graph, gathered
 from modulekge.data.texts import Kind
 from modulekge.errors import DataError
 
 Syntax = Literal["N_TRIPLES", "TURTLE"]
+_LONGEST = LONGEST // 2  # bytes of a line
 _KINDS: dict[str, Kind] = {
     "http://www.w3.org/2000/01/rdf-schema#label": "label",
     "http://www.w3.org/2000/01/rdf-schema#comment": "description",
@@ -60,7 +62,7 @@ class _Reader:
     def _parsed(self, file: Any) -> Iterator[Any]:
         """Yield what the parser finds; its errors are said with the line."""
         try:
-            yield from self.rdf.parse(file, getattr(self.rdf.RdfFormat, self.syntax))
+            yield from self.rdf.parse(_Bounded(file), getattr(self.rdf.RdfFormat, self.syntax))
         except SyntaxError as error:
             found = error.msg.split(": ", 1)[-1]
             raise DataError(f"{self.path}:{error.lineno}: {found}; mend the line or remove it") from None
@@ -100,6 +102,22 @@ class _Reader:
         if self.about:
             found.append(f"{self.path}: {self.about:,} triples about triples are left out")
         return tuple(found)
+
+
+class _Bounded:
+    """A file for the parser, which would look at a word without end for a minute."""
+
+    def __init__(self, file: BufferedIOBase) -> None:
+        self._file, self._length = file, 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes, unless a line is too long."""
+        part = self._file.read(size)
+        behind = part.rfind(b"\n")
+        self._length = len(part) - behind - 1 + (self._length if behind < 0 else 0)
+        if self._length > _LONGEST:
+            raise OSError(f"a line is longer than {_LONGEST >> 20} MiB")
+        return part
 
 
 def rdf_module() -> Any:

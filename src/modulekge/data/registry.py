@@ -9,6 +9,7 @@ import sys
 import tarfile
 import tempfile
 import urllib.request
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from modulekge.errors import DataError, unknown
 
 WORLD = "world"
 DATA_VARIABLE = "MODULEKGE_DATA"
+LARGEST = 1 << 30  # bytes of a file, packed or not; no benchmark has one of a tenth of that
 _HERE = Path(__file__).parent
 
 
@@ -122,9 +124,11 @@ def _fetch(file: dict[str, Any], name: str) -> bytes:
     advice = f"put its files into a folder {name} and name the folder above it with {DATA_VARIABLE}"
     try:
         with urllib.request.urlopen(file["url"], timeout=60) as response, _progress(response, name) as stream:
-            content = bytes(stream.read())
+            content = bytes(stream.read(LARGEST + 1))
     except OSError as error:
         raise DataError(f"{file['url']}: cannot be downloaded ({error}); {advice}") from None
+    if len(content) > LARGEST:
+        raise DataError(f"{file['url']}: is larger than {LARGEST >> 20} MiB; nothing was kept")
     found = {
         "sha256": hashlib.sha256(content).hexdigest(),
         "git_blob_sha1": hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest(),
@@ -151,13 +155,22 @@ def _unpack(file: dict[str, Any], content: bytes) -> Iterator[tuple[str, bytes]]
     if "members" not in file:
         yield file["save"], content
         return
-    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-        inside = {Path(member.name).name: member for member in archive.getmembers() if member.isfile()}
-        for member, name in file["members"].items():
-            stream = archive.extractfile(inside[member]) if member in inside else None
-            if stream is None:
-                raise DataError(f"{file['url']}: the archive has no {member}")
-            yield name, stream.read()
+    try:
+        with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as archive:
+            inside = {Path(member.name).name: member for member in archive.getmembers() if member.isfile()}
+            for member, name in file["members"].items():
+                yield name, _member(archive, inside.get(member), f"{file['url']}: the archive's {member}")
+    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{file['url']}: not a whole archive ({error}); nothing was kept") from None
+
+
+def _member(archive: tarfile.TarFile, member: tarfile.TarInfo | None, place: str) -> bytes:
+    stream = archive.extractfile(member) if member else None
+    if member is None or stream is None:
+        raise DataError(f"{place} is missing; nothing was kept")
+    if member.size > LARGEST:
+        raise DataError(f"{place} is larger than {LARGEST >> 20} MiB; nothing was kept")
+    return stream.read()
 
 
 def _checked(dataset: Dataset, benchmark: Benchmark, folder: Path) -> Dataset:

@@ -24,9 +24,10 @@ from torch import Tensor
 from modulekge.data.dataset import Dataset
 from modulekge.errors import DataError, QuestionError, TrainingError
 from modulekge.evaluation.odds import FARTHEST, Asked, asked_in_batches, pairs_in_batches
-from modulekge.evaluation.reliability import Accuracy, Bin, Coverage, Meter, Reliability
+from modulekge.evaluation.reliability import Coverage, Meter, Reliability
 from modulekge.models.model import Model
 from modulekge.shapes import Ids, Scores
+from modulekge.typed import typed
 
 ENOUGH = 20  # valid triples from which a relation and direction has a line of its own
 ENOUGH_FOR_SETS = 50  # from which its answer sets are its own too
@@ -113,31 +114,7 @@ class Calibration:
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> "Calibration":
         """Return the calibration that was written as these fields of a JSON object."""
-        measured = fields["measured"]
-        return cls(
-            _line(fields["together"]),
-            {int(relation): _line(line) for relation, line in fields["own"].items()},
-            _line(fields["pairs"]),
-            measured
-            and Measured(
-                measured["split"],
-                _reliability(measured["together"]),
-                {int(relation): _reliability(part) for relation, part in measured["own"].items()},
-                Coverage(**measured["sets"]),
-            ),
-        )
-
-
-def _line(fields: dict[str, Any]) -> Line:
-    return Line(**{**fields, "margins": tuple(map(float, fields["margins"]))})
-
-
-def _reliability(fields: dict[str, Any]) -> Reliability:
-    before, after = (
-        Accuracy(**{**fields[when], "bins": tuple(Bin(**part) for part in fields[when]["bins"])})
-        for when in ("before", "after")
-    )
-    return Reliability(fields["questions"], before, after)
+        return typed(cls, fields)
 
 
 Watch = Callable[[Iterator[Asked]], Iterable[Asked]]

@@ -16,6 +16,7 @@ from modulekge.evaluation.evaluate import rank_in_batches
 from modulekge.evaluation.metrics import bootstrap, metrics
 from modulekge.evaluation.ranks import TIES, Ranks
 from modulekge.models.model import Model
+from modulekge.typed import typed
 
 Metrics = dict[str, float]
 
@@ -74,14 +75,7 @@ class Report:
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> "Report":
         """Return the report that was written as these fields of a JSON object."""
-        fields = _measured(fields)
-        parts = {
-            kind: tuple(RelationReport(**part) for part in fields[kind])
-            for kind in ("relations", "categories")
-        }
-        intervals = {name: (float(low), float(high)) for name, (low, high) in fields["intervals"].items()}
-        protocol = Protocol(**fields["protocol"])
-        return cls(**{**fields, **parts, "intervals": intervals, "protocol": protocol})
+        return typed(cls, _measured(fields))
 
 
 def evaluate(

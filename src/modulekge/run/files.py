@@ -146,14 +146,23 @@ def _write_rows(file: Any, start: int, rows: Tensor) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """Read a file of a run that holds a JSON object."""
     try:
-        fields = json.loads(path.read_text("utf-8"))
+        fields = parse_json(path.read_text("utf-8"))
     except OSError as error:
         raise RunError(f"{path}: {error.strerror}; the run folder is incomplete") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RunError(f"{path}: not valid JSON ({error}); the run folder is damaged") from None
     if not isinstance(fields, dict):
         raise RunError(f"{path}: expected an object with keys; the run folder is damaged")
     return fields
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Read JSON; NaN and Infinity, which it does not have, are a ValueError as all else that is none."""
+    return json.loads(text, parse_constant=_refuse)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number")
 
 
 def read_tensors(

@@ -24,6 +24,7 @@ from modulekge.run.circumstances import circumstances, training_circumstances
 from modulekge.run.files import (
     Part,
     on_cpu,
+    parse_json,
     read_json,
     read_tensors,
     unwritable,
@@ -32,11 +33,14 @@ from modulekge.run.files import (
     write_through,
 )
 from modulekge.training.average import MEAN
+from modulekge.training.finite import finite, not_finite
 from modulekge.training.fit import EpochRecord
 from modulekge.training.optimize import WHOLE, load_state, state_tensors
+from modulekge.typed import typed
 from modulekge.workers import ALONE, Workers
 
 SHARED_WEIGHTS = "model.safetensors"
+_DIGITS = 18  # of the number of an epoch at most
 _STATE = "optimizer:"  # before the names of the optimiser's tensors in a checkpoint
 
 
@@ -146,25 +150,26 @@ class RunFolder:
 
     def dataset(self) -> Dataset:
         """Read the graph the run was trained on."""
-        fields = read_json(self.path / "vocabulary.json")
+        older: dict[str, Any] = {"entity_descriptions": {}}  # what they have not
+        fields = {**older, **read_json(self.path / "vocabulary.json")}
         tensors, _ = read_tensors(self.path / "triples.safetensors")
         try:
+            names = typed(_Names, fields)
             vocabularies = (
-                Vocabulary(
-                    "entity",
-                    tuple(fields["entities"]),
-                    _texts(fields["entity_labels"]),
-                    _texts(fields.get("entity_descriptions", {})),  # which older runs have not
-                ),
-                Vocabulary("relation", tuple(fields["relations"]), _texts(fields["relation_labels"])),
+                Vocabulary("entity", names.entities, names.entity_labels, names.entity_descriptions),
+                Vocabulary("relation", names.relations, names.relation_labels),
             )
+            if any(len(set(each.names)) < len(each) for each in vocabularies):
+                raise ValueError("a name stands twice")
+            if any(tensors[split].dtype != torch.int32 for split in SPLITS):
+                raise ValueError("ids are no whole numbers of 32 bits")
             splits = [tensors[split].long() for split in SPLITS]
             facts = len(splits[0]) > 0
             notes = () if facts else (f"{self.path}: shared without its facts, so all answers look new",)
-            dataset = Dataset(fields["name"], *vocabularies, *splits, notes=notes, facts=facts)
+            dataset = Dataset(names.name, *vocabularies, *splits, notes=notes, facts=facts)
             made_for = dataset.fingerprint
-        except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
-            finding = f"vocabulary.json and triples.safetensors do not make a graph ({error!r})"
+        except (KeyError, ValueError, RuntimeError) as error:
+            finding = f"vocabulary.json and triples.safetensors do not make a graph ({error})"
             raise RunError(f"{self.path}: {finding}; restore them from a copy") from None
         if read_json(self.path / "run.json").get("fingerprint") != made_for:
             finding = "vocabulary.json or triples.safetensors is not what run.json was written with"
@@ -207,9 +212,11 @@ class RunFolder:
             key.removeprefix(_STATE): tensors.pop(key) for key in list(tensors) if key.startswith(_STATE)
         }
         _load_weights(model, tensors, self.checkpoint)
-        if not metadata.get("epoch", "").isdecimal() or not load_state(model, optimizer, state):
+        epoch = metadata.get("epoch", "")
+        fits = epoch.isdecimal() and len(epoch) <= _DIGITS and load_state(model, optimizer, state)
+        if not fits or not_finite(model, optimizer):
             raise RunError(f"{self.checkpoint}: not a checkpoint of this run; train a new run")
-        return int(metadata["epoch"])
+        return int(epoch)
 
     def write_config(self, config: Config) -> None:
         """Write the settings anew."""
@@ -220,14 +227,13 @@ class RunFolder:
         if not self.epochs.exists():
             return []
         records = []
-        for number, line in enumerate(self.epochs.read_bytes().splitlines(keepends=True), start=1):
-            if not line.endswith(b"\n"):
-                break
+        *lines, _ = self.epochs.read_bytes().split(b"\n")
+        for number, line in enumerate(lines, start=1):
             try:
-                record = EpochRecord(**json.loads(line))
-                if record.epoch != number or (record.valid and not float(record.valid["mrr"]) >= 0):
+                record = typed(EpochRecord, parse_json(line))
+                if record.epoch != number or (record.valid and not record.valid["mrr"] >= 0):
                     raise ValueError
-            except (ValueError, TypeError, KeyError):
+            except (ValueError, KeyError, RecursionError):
                 raise RunError(
                     f"{self.epochs}:{number}: not the record of epoch {number}; remove it"
                 ) from None
@@ -262,8 +268,8 @@ class RunFolder:
             return None
         try:
             return Report.from_fields(read_json(path))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            finding = f"not a report ({error!r})"
+        except ValueError as error:
+            finding = f"not a report ({error})"
             raise RunError(f"{path}: {finding}; 'modulekge evaluate {self.path}' makes it anew") from None
 
     def is_reported(self) -> bool:
@@ -288,13 +294,25 @@ class RunFolder:
             return None
         try:
             return Calibration.from_fields(read_json(self.calibration_file))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            finding = f"{self.calibration_file}: not a calibration ({error!r})"
+        except ValueError as error:
+            finding = f"{self.calibration_file}: not a calibration ({error})"
             raise RunError(f"{finding}; 'modulekge calibrate {self.path}' makes it anew") from None
 
     def save_calibration(self, calibration: Calibration) -> None:
         """Keep a calibration of the weights that are kept."""
         write_file(self.calibration_file, calibration.to_json() + "\n")
+
+
+@dataclass(frozen=True)
+class _Names:
+    """What vocabulary.json holds."""
+
+    name: str
+    entities: tuple[str, ...]
+    relations: tuple[str, ...]
+    entity_labels: dict[str, str]
+    relation_labels: dict[str, str]
+    entity_descriptions: dict[str, str]
 
 
 def new_model(config: Config, dataset: Dataset, workers: Workers = ALONE) -> Model:
@@ -350,13 +368,6 @@ def _of_known(vocabulary: Vocabulary, texts: Mapping[str, str]) -> dict[str, str
     return {name: texts[name] for name in vocabulary.names if name in texts}
 
 
-def _texts(found: Any) -> dict[str, str]:
-    texts = dict(found)
-    if not all(isinstance(text, str) for text in texts.values()):
-        raise TypeError("a label or description is no text")
-    return texts
-
-
 def _about(dataset: Dataset) -> dict[str, Any]:
     return {
         "dataset": dataset.name,
@@ -374,4 +385,6 @@ def _load_weights(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> N
                 f"{path}: {name} is {found.get(name, 'missing')}, config.toml makes it "
                 f"{expected.get(name, 'absent')}; the two do not belong together"
             )
+        if not (tensors[name].is_floating_point() and finite(tensors[name].float())):
+            raise RunError(f"{path}: {name} has weights that are no numbers; train it anew")
     model.load_state_dict(tensors)

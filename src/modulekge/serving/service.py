@@ -105,8 +105,6 @@ class ServedRun:
 
     def prepare(self) -> "ServedRun":
         """Build what answers need, so that nobody waits for it; what is damaged shows here."""
-        if not all(bool(weights.isfinite().all()) for weights in self.run.model.parameters()):
-            raise RunError(f"{self.run.folder.path}: has weights that are no numbers; train it anew")
         self.lookup.prepare()
         entities, relations = self.run.dataset.entities.names, self.run.dataset.relations.names
         self.predictor.predict_many(

@@ -18,6 +18,7 @@ from modulekge.run.folder import RunFolder
 from modulekge.run.train import continue_run, find_recipe, load, resolve, stalled
 from modulekge.training.fit import EpochRecord, Glance
 from modulekge.training.optimize import pick_device
+from modulekge.typed import typed
 
 
 @dataclass(frozen=True)
@@ -77,11 +78,8 @@ def read_result(cell: Cell, results: Path) -> Result | None:
     if not path.exists():
         return None
     try:
-        fields = json.loads(path.read_text("utf-8"))
-        fields["curve"] = tuple((int(epoch), float(mrr)) for epoch, mrr in fields["curve"])
-        fields["intervals"] = {name: (low, high) for name, (low, high) in fields["intervals"].items()}
-        return Result(**fields)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        return typed(Result, json.loads(path.read_text("utf-8")))
+    except (ValueError, RecursionError) as error:
         raise RunError(
             f"{path}: not the result of a cell ({error}); remove it to run the cell anew"
         ) from None

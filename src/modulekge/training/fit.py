@@ -15,6 +15,7 @@ from modulekge.evaluation.evaluate import rank
 from modulekge.evaluation.metrics import metrics
 from modulekge.models.model import Model
 from modulekge.training.average import averaged, update_mean
+from modulekge.training.finite import not_finite
 from modulekge.training.optimize import begin_epoch
 from modulekge.training.questions import Questions
 from modulekge.training.step import Step
@@ -63,9 +64,10 @@ def fit(
                 yield Glance(epoch, done, count)
         mean = step.mean(count)
         seconds = time.perf_counter() - started
-        if not isfinite(mean):
+        lost = f"the loss became {mean}" if not isfinite(mean) else not_finite(model, optimizer)
+        if lost:
             raise TrainingError(
-                f"the loss became {mean} in epoch {epoch}; what was kept before it stays. Train anew with a "
+                f"{lost} in epoch {epoch}; what was kept before it stays. Train anew with a "
                 f"lower train.lr (now {train.lr:g}) or more penalty.strength ({config.penalty.strength:g})"
             )
         due = epoch % train.every == 0 or epoch == train.epochs

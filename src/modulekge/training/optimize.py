@@ -13,7 +13,9 @@ from modulekge.machine import has_bfloat16, kernels
 from modulekge.training.average import MEAN
 from modulekge.training.plateau import PLATEAU, share_left
 
-WHOLE = ("step", PLATEAU)  # quantities in an optimiser's memory that have no row for each row of a table
+# What optimisers remember of a table: numbers in its shape, but for these
+_SHAPES = {**dict.fromkeys(("sum", "exp_avg", "exp_avg_sq", MEAN)), "step": (), PLATEAU: (4,)}
+WHOLE = tuple(name for name, shape in _SHAPES.items() if shape is not None)
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> Optimizer:
@@ -79,10 +81,14 @@ def state_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
 def load_state(model: nn.Module, optimizer: Optimizer, tensors: dict[str, Tensor]) -> bool:
     """Give an optimiser back the memory that :func:`state_tensors` took from it; say whether it fits."""
     tables = dict(model.named_parameters())
+    if state_tensors(model, optimizer).keys() - tensors.keys():
+        return False
     for key, value in tensors.items():
         owner, _, quantity = key.rpartition(".")
         table = tables.get(owner)
-        if table is None or (quantity not in WHOLE and value.shape != table.shape):
+        if table is None or quantity not in _SHAPES or not value.is_floating_point():
+            return False
+        if value.shape != (table.shape if _SHAPES[quantity] is None else _SHAPES[quantity]):
             return False
         optimizer.state[table][quantity] = value.to(table.device)
     return True
