@@ -18,13 +18,13 @@ from torch.optim import Optimizer
 
 from modulekge.config import Config, make_config, read_config, write_config
 from modulekge.data.dataset import SPLITS, Dataset
-from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import ConfigError, RunError
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.report import Report
 from modulekge.models.model import Model
 from modulekge.models.table import spec_of
 from modulekge.run.files import Part, on_cpu, read_json, read_tensors, write_file, write_tensors
+from modulekge.run.graph import TRIPLES, VOCABULARY, graph_files, read_graph
 from modulekge.training.average import MEAN
 from modulekge.training.fit import EpochRecord
 from modulekge.training.optimize import WHOLE, load_state, state_tensors
@@ -79,12 +79,15 @@ class RunFolder:
         dataset: Dataset,
         origin: Mapping[str, Any] | None = None,
         start: tuple[Model, Optimizer] | None = None,
+        graph: Path | None = None,
     ) -> "RunFolder":
-        """Begin a run in a new or empty folder; one that comes of another says so and starts trained."""
+        """Begin a run in a new or empty folder; one that comes of another says so and starts trained.
+
+        Where the files of its graph lie in a folder already, they are moved.
+        """
         circumstances = {**_circumstances(dataset), **(origin or {})}
         files = {
-            "vocabulary.json": _vocabulary_json(dataset).encode(),
-            "triples.safetensors": save({s: dataset[s].to(torch.int32).contiguous() for s in SPLITS}),
+            **({} if graph else graph_files(dataset)),
             "run.json": json.dumps(circumstances, indent=1, ensure_ascii=False).encode(),
             "config.toml": write_config(config).encode(),
         }
@@ -100,6 +103,9 @@ class RunFolder:
             ) as new:
                 for name, content in files.items():
                     (Path(new) / name).write_bytes(content)
+                if graph:
+                    for name in (VOCABULARY, TRIPLES):
+                        (graph / name).replace(Path(new) / name)
                 Path(new).chmod(0o755)
                 Path(new).replace(path)
         except OSError as error:
@@ -137,27 +143,9 @@ class RunFolder:
             )
         return new
 
-    def dataset(self) -> Dataset:
-        """Read the graph the run was trained on."""
-        fields = read_json(self.path / "vocabulary.json")
-        tensors, _ = read_tensors(self.path / "triples.safetensors")
-        try:
-            vocabularies = (
-                Vocabulary("entity", tuple(fields["entities"]), dict(fields["entity_labels"])),
-                Vocabulary("relation", tuple(fields["relations"]), dict(fields["relation_labels"])),
-            )
-            splits = [tensors[split].long() for split in SPLITS]
-            facts = len(splits[0]) > 0
-            notes = () if facts else (f"{self.path}: shared without its facts, so all answers look new",)
-            dataset = Dataset(fields["name"], *vocabularies, *splits, notes=notes, facts=facts)
-            made_for = dataset.fingerprint
-        except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
-            finding = f"vocabulary.json and triples.safetensors do not make a graph ({error!r})"
-            raise RunError(f"{self.path}: {finding}; restore them from a copy") from None
-        if read_json(self.path / "run.json").get("fingerprint") != made_for:
-            finding = "vocabulary.json or triples.safetensors is not what run.json was written with"
-            raise RunError(f"{self.path}: {finding}; restore it from a copy")
-        return dataset
+    def dataset(self, names: bool = True) -> Dataset:
+        """Read the graph the run was trained on; names of entities may stay in their file."""
+        return read_graph(self.path, read_json(self.path / "run.json"), names)
 
     def model(self, config: Config, dataset: Dataset, workers: Workers = ALONE) -> Model:
         """Read the model at its best, or as it was last where no best was kept yet."""
@@ -304,22 +292,6 @@ def _held(model: Model) -> Callable[[str, list[int]], slice | None]:
     return rows
 
 
-def _vocabulary_json(dataset: Dataset) -> str:
-    fields = {
-        "name": dataset.name,
-        "entities": dataset.entities.names,
-        "relations": dataset.relations.names,
-        "entity_labels": _of_known(dataset.entities),
-        "relation_labels": _of_known(dataset.relations),
-    }
-    return json.dumps(fields, ensure_ascii=False)
-
-
-def _of_known(vocabulary: Vocabulary) -> dict[str, str]:
-    """Labels of names that the graph has; a labels file may hold many more."""
-    return {name: vocabulary.labels[name] for name in vocabulary.names if name in vocabulary.labels}
-
-
 def _circumstances(dataset: Dataset) -> dict[str, Any]:
     """What a reader of the figures may want to know of how they came about."""
     return {
@@ -327,6 +299,8 @@ def _circumstances(dataset: Dataset) -> dict[str, Any]:
         "command": shlex.join(sys.argv),
         "dataset": dataset.name,
         "fingerprint": dataset.fingerprint,
+        "entities": len(dataset.entities),
+        "relations": len(dataset.relations),
         "triples": {split: len(dataset[split]) for split in SPLITS},
         "versions": {
             "modulekge": __version__,
