@@ -1,7 +1,7 @@
 """A knowledge graph in ids: two vocabularies and three splits."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, get_args
@@ -27,7 +27,7 @@ class Fingerprint:
         self._digest = hashlib.sha256()
         self._between = ""
 
-    def add_names(self, names: Sequence[str]) -> None:
+    def add_names(self, names: Iterable[str]) -> None:
         """Go on with names of entities, and after their end of relations."""
         self._digest.update((self._between + "\n".join(names)).encode())
         self._between = "\n"

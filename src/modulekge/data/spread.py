@@ -18,7 +18,7 @@ from jaxtyping import Int, Int32
 from numpy.typing import NDArray
 from torch import Tensor
 
-from modulekge.data.lines import LONGEST
+from modulekge.data import lines
 from modulekge.data.tables import ROLES, encoded, numbered
 from modulekge.data.text import Form, read_text, text_problems
 from modulekge.errors import DataError
@@ -79,11 +79,11 @@ class Share:
     workers: Workers
     entities: Names
     relations: Names
-    splits: tuple[Int32[Tensor, "m 3"], ...]  # the triples of the lines it has read
+    splits: tuple[Int32[Tensor, "_ 3"], ...]  # the triples of the lines it has read
     counts: Int[Tensor, "processes splits"]  # of the triples that each has read
 
 
-def read_share(files: Files, workers: Workers, block: int = LONGEST) -> Share:
+def read_share(files: Files, workers: Workers, block: int = lines.LONGEST) -> Share:
     """Read train, valid and test with all processes, so many bytes at a time."""
     entities, relations = _Collection(workers), _Collection(workers)
     counts = torch.zeros(workers.size, len(files), dtype=torch.long)
@@ -169,12 +169,12 @@ def _pieces(path: Path, form: Form, workers: Workers, size: int) -> Iterator[tup
         cuts = [top + (end - top) * i // workers.size for i in (workers.rank, workers.rank + 1)]
         if cuts[0] > top:
             file.seek(cuts[0] - 1)
-            while (rest := file.readline(LONGEST)) and not rest.endswith(b"\n"):
+            while (rest := file.readline(lines.LONGEST)) and not rest.endswith(b"\n"):
                 pass
         while (start := file.tell()) < cuts[1] and (piece := file.read(min(size, cuts[1] - start))):
             if not piece.endswith(b"\n"):
-                piece += file.readline(LONGEST)
-            if len(piece) - (piece.rfind(b"\n", 0, -1) + 1) > LONGEST:
+                piece += file.readline(lines.LONGEST)
+            if len(piece) - (piece.rfind(b"\n", 0, -1) + 1) > lines.LONGEST:
                 raise next(text_problems(path, form))
             if start and piece.startswith(_BOM):  # one is passed over as a mark, even in the midst of a file
                 piece = _BOM + piece

@@ -1,6 +1,6 @@
 """Names of entities or relations, their ids, and their labels for people."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NoReturn
@@ -8,7 +8,7 @@ from typing import Literal, NoReturn
 from modulekge.errors import RunError, UnknownNameError, nearest
 
 
-class Unread(Sequence[str]):
+class Unread:
     """Names that were left in their file: all that is known of them is how many they are."""
 
     def __init__(self, count: int) -> None:
@@ -20,13 +20,16 @@ class Unread(Sequence[str]):
     def __getitem__(self, i: int | slice) -> NoReturn:
         raise RunError("names of entities are not held where several processes train; ask in one process")
 
+    def __iter__(self) -> Iterator[str]:
+        return self[:]
+
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
     """Id ``i`` belongs to ``names[i]``, shown as its label where it has one."""
 
     kind: Literal["entity", "relation"]
-    names: Sequence[str]
+    names: tuple[str, ...] | Unread
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:

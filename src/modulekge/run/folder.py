@@ -277,9 +277,7 @@ def _of_entities(key: str) -> bool:
 def _parts(model: Model, tensors: Mapping[str, Tensor]) -> dict[str, Tensor | Part]:
     """Return tensors with the place of their rows among those of all entities."""
     first, count = model.held.start, model.n_entities
-    return {
-        key: Part(x, first, count) if _of_entities(key) and x.numel() else x for key, x in tensors.items()
-    }
+    return {key: Part(x, first, count) if _of_entities(key) and len(x) else x for key, x in tensors.items()}
 
 
 def _held(model: Model) -> Callable[[str, list[int]], slice | None]:
