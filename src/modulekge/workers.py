@@ -110,12 +110,10 @@ class Workers:
             do()
         except ModulekgeError as error:
             failure = error
-        if self.size > 1:
-            failed = self.least(self.rank if failure else self.size)
-            if failed < self.size:
-                raise failure or ModulekgeError(f"process {failed} of {self.size} could not go on")
-        elif failure:
-            raise failure
+        failed = self.least(self.rank if failure else self.size)
+        if failed < self.size:
+            said = self._heard(str(failure), failed)
+            raise failure or ModulekgeError(said)
 
     def led(self, do: Callable[[], object]) -> str:
         """Do something in the first process; return what it returns, as text. If it fails, all fail alike."""
@@ -132,16 +130,29 @@ class Workers:
             raise failure or ModulekgeError(said[1:])
         return said[1:]
 
-    def _heard(self, text: str) -> str:
-        """Return the text of the first process."""
+    def exchange(self, messages: Sequence[bytes]) -> list[bytes]:
+        """Send each process its message; return those that were sent here."""
+        if self.size == 1:
+            return list(messages)
+        sizes = torch.tensor([len(message) for message in messages])
+        theirs = torch.empty_like(sizes)
+        sent = torch.frombuffer(bytearray().join([*messages, b" "]), dtype=torch.uint8)[:-1]  # never empty
+        with _answering():
+            dist.all_to_all_single(theirs, sizes)
+            found = torch.empty(int(theirs.sum()), dtype=torch.uint8)
+            dist.all_to_all_single(found, sent, theirs.tolist(), sizes.tolist())
+        return [message.numpy().tobytes() for message in found.split(theirs.tolist())]
+
+    def _heard(self, text: str, speaker: int = 0) -> str:
+        """Return the text of one process."""
         if self.size == 1:
             return text
         held = torch.frombuffer(bytearray(text.encode() or b" "), dtype=torch.uint8)
         length = torch.tensor(len(held))
         with _answering():
-            dist.broadcast(length, 0)
-            held = held if self.leads else torch.empty(int(length), dtype=torch.uint8)
-            dist.broadcast(held, 0)
+            dist.broadcast(length, speaker)
+            held = held if self.rank == speaker else torch.empty(int(length), dtype=torch.uint8)
+            dist.broadcast(held, speaker)
         return held.numpy().tobytes().decode()
 
 

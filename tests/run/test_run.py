@@ -265,8 +265,8 @@ def test_a_folder_in_use_is_not_overwritten(run, family):
         ),
         (
             "vocabulary.json",
-            b'{"name": "x", "entities": ["a"], "relations": ["r"], "entity_labels": {}, "relation_labels": {}, '
-            b'"entity_descriptions": {"a": 1}}',
+            b'{"name": "x", "relations": ["r"], "relation_labels": {}, "entities": ["a"], '
+            b'"entity_labels": {}, "entity_descriptions": {"a": 1}}',
             "entity_descriptions: expected nothing but text",
         ),
         ("run.json", b"{}", "is not what run.json was written with"),

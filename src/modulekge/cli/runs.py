@@ -8,6 +8,7 @@ from dataclasses import asdict
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from time import perf_counter
 from typing import Annotated, Any, cast
 
 import typer
@@ -28,9 +29,14 @@ from modulekge.cli.app import (
     app,
     open_data,
     print_notes,
+    split_columns,
 )
 from modulekge.config import parse_setting, write_config
-from modulekge.data.dataset import Split
+from modulekge.data.dataset import Dataset, Split
+from modulekge.data.layouts import plain_splits
+from modulekge.data.registry import is_known
+from modulekge.data.spread import Files
+from modulekge.data.text import Form
 from modulekge.errors import ConfigError, EndedError
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.odds import Asked
@@ -38,6 +44,7 @@ from modulekge.evaluation.report import Report
 from modulekge.evaluation.report import evaluate as evaluate_model
 from modulekge.run.calibrate import calibrate as calibrate_run
 from modulekge.run.folder import RunFolder
+from modulekge.run.spread import Spread, read_by_all
 from modulekge.run.trackers import TRACKERS, Tracker, Tracking, make_trackers
 from modulekge.run.train import Run, continue_run, default_folder, load, plan
 from modulekge.training.fit import EpochRecord, Glance
@@ -86,8 +93,7 @@ def train(
         raise ConfigError("--out is missing: name the run folder, so that every process finds it")
     trackers: dict[str, Tracker] = {}
 
-    def begin() -> Path:
-        dataset = open_data(data, data_dir, columns, labels, descriptions)
+    def begin(dataset: Dataset, graph: Path | None = None) -> Path:
         print_notes(dataset)
         planned = plan(dataset, model, map(parse_setting, settings or ()), recipe)
         config = planned.config
@@ -95,7 +101,7 @@ def train(
         path = out or default_folder(config)
         trackers.update(make_trackers(track or (), path))
         if not dry_run:
-            RunFolder.create(path, config, dataset)
+            RunFolder.create(path, config, dataset, graph=graph)
         if planned.choices:
             show.console(stderr=True).print(show.choices_view(planned.choices))
         if dry_run:
@@ -105,9 +111,38 @@ def train(
     if restarted() and out and (out / "config.toml").exists():
         _resume(out, [], track, as_json)
         return
-    path = Path(workers().led(begin))
+    if out and not dry_run and (files := _shared(data, columns)):
+        with _read_by_all(Path(data), files, (labels, descriptions), out) as read:
+            path = Path(workers().led(lambda: begin(read.dataset(), read.folder)))
+    else:
+        texts = labels, descriptions
+        path = Path(workers().led(lambda: begin(open_data(data, data_dir, columns, *texts))))
     if not dry_run:
         _train(RunFolder(path), [], trackers, as_json)
+
+
+def _shared(data: str, columns: str | None) -> Files:
+    """Return the files of a graph that all processes can read together, if there are several."""
+    group, path, files = workers(), Path(data), list[tuple[Path, Form]]()
+    if group.size > 1 and not any(map(is_known, (data, path.resolve().name))):
+        group.together(lambda: files.extend(plain_splits(path, split_columns(columns))))
+    return files if group.least(len(files)) else []
+
+
+@contextmanager
+def _read_by_all(
+    data: Path, files: Files, texts: tuple[Path | None, Path | None], out: Path
+) -> Iterator[Spread]:
+    """Read a graph with all processes, and say how long that took."""
+    group, err, started = workers(), show.console(stderr=True), perf_counter()
+    if group.leads:
+        err.print(f"reading {data} with {group.size} processes")
+    with read_by_all(data, files, texts, out, group) as read:
+        if group.leads:
+            seconds = perf_counter() - started
+            found = f"{read.triples:,} triples of {read.entities:,} entities"
+            err.print(f"read {found} in {seconds:.1f} s ({read.triples / seconds:,.0f} triples/s)")
+        yield read
 
 
 @app.command(epilog="Example: modulekge resume runs/wn --set train.epochs=100")

@@ -5,15 +5,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import torch
-from torch import Tensor
 
 from modulekge.data.dataset import Dataset
 from modulekge.data.files import read_file
 from modulekge.data.layouts import read_folder
 from modulekge.data.splitting import split_triples
-from modulekge.data.tables import NAMES, Graph, gathered
+from modulekge.data.tables import Graph, gathered, numbered
 from modulekge.data.texts import LONGEST, bounded, read_texts
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import DataError
@@ -33,7 +31,6 @@ def read_dataset(
     or other ones. ``labels`` is a file of ``name label``, for entities and relations, ``descriptions`` one
     of ``name description``, for entities.
     """
-    name = path.resolve().name if path.is_dir() else path.name.split(".")[0]
     entities, relations, splits, notes = _read(path, columns, labels, descriptions)
     if len(splits) == 1:
         count = len(splits[0])
@@ -44,7 +41,7 @@ def read_dataset(
         if repeated := count - sum(map(len, splits)):
             notes.append(f"{path}: {repeated:,} repeated triples are kept once")
     train, valid, test = splits
-    return Dataset(_utf8(name), entities, relations, train, valid, test, notes=tuple(notes))
+    return Dataset(name_of(path), entities, relations, train, valid, test, notes=tuple(notes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,36 +121,33 @@ def _outer_spaces(path: Path, vocabulary: Vocabulary) -> Iterator[str]:
     spaced = [name for name in vocabulary.names if name != name.strip()]
     if spaced:
         names = set(vocabulary.names)
-        twice = sum(name.strip() in names for name in spaced)
-        found = f"{len(spaced):,} names ({vocabulary.kind}) begin or end with a space"
-        yield f"{path}: {found}, {twice:,} of them are also there without it; trim them if that is not meant"
+        yield spaces_note(path, vocabulary.kind, len(spaced), sum(name.strip() in names for name in spaced))
 
 
-def _utf8(name: str) -> str:
-    """A file's name may hold bytes that are no text; a data set's may not."""
+def spaces_note(path: Path, kind: str, spaced: int, twice: int) -> str:
+    """Say how many names begin or end with a space, and how many of them are there without it as well."""
+    found = f"{spaced:,} names ({kind}) begin or end with a space"
+    return f"{path}: {found}, {twice:,} of them are also there without it; trim them if that is not meant"
+
+
+def name_of(path: Path) -> str:
+    """Return what to call the graph of a file or folder, whose name may hold bytes that are no text."""
+    name = path.resolve().name if path.is_dir() else path.name.split(".")[0]
     return name.encode(errors="replace").decode()
 
 
 def _encode(graph: Graph) -> tuple[Vocabulary, Vocabulary, tuple[Triples, ...]]:
     """Number names in the order in which they first occur: heads before tails, split by split."""
     sizes = [table.num_rows for table in graph.splits]
-    entity_names, ends = _number([table[role] for table in graph.splits for role in ("head", "tail")])
-    relation_names, relations = _number([table["relation"] for table in graph.splits])
+    entity_names, ends = numbered([table[role] for table in graph.splits for role in ("head", "tail")])
+    relation_names, relations = numbered([table["relation"] for table in graph.splits])
     pairs = ends.split([size for size in sizes for _ in ("head", "tail")])
     splits = tuple(
         torch.stack([heads, relation, tails], dim=1).long()
         for heads, relation, tails in zip(pairs[::2], relations.split(sizes), pairs[1::2], strict=True)
     )
     return (
-        Vocabulary("entity", entity_names, graph.labels, graph.descriptions),
-        Vocabulary("relation", relation_names, graph.relation_labels),
+        Vocabulary("entity", tuple(entity_names.to_pylist()), graph.labels, graph.descriptions),
+        Vocabulary("relation", tuple(relation_names.to_pylist()), graph.relation_labels),
         splits,
     )
-
-
-def _number(columns: Sequence[pa.ChunkedArray]) -> tuple[tuple[str, ...], Tensor]:
-    """Return the distinct names of columns laid end to end, and each cell's place among them."""
-    chunks = [chunk for column in columns for chunk in column.chunks]
-    unified = pa.chunked_array(chunks, NAMES).unify_dictionaries()
-    ids = [torch.tensor(chunk.indices.to_numpy()) for chunk in unified.chunks]
-    return tuple(unified.chunk(0).dictionary.to_pylist()), torch.cat(ids)

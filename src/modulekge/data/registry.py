@@ -82,6 +82,11 @@ def open_dataset(
     raise unknown("data set", str(where), [WORLD, *benchmarks()], "'modulekge data list' names them all")
 
 
+def is_known(name: str) -> bool:
+    """Whether a name is that of a graph whose size is known, which a folder of this name has to have."""
+    return name.casefold() == WORLD or _named(name) is not None
+
+
 def _named(name: str) -> Benchmark | None:
     known = {benchmark.casefold(): benchmark for benchmark in benchmarks()}
     return benchmarks()[known[name.casefold()]] if name.casefold() in known else None

@@ -1,10 +1,13 @@
 """Triples as text: a table with the columns head, relation and tail, each distinct name kept once."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
 import pyarrow as pa
+import torch
+from jaxtyping import Int
+from torch import Tensor
 
 ROLES = ("head", "relation", "tail")
 NAMES = pa.dictionary(pa.int32(), pa.string())
@@ -36,6 +39,14 @@ def encoded(table: pa.Table) -> pa.Table:
     """Return a table of text with each distinct name of a column kept once."""
     columns = [column.dictionary_encode().combine_chunks() for column in table.columns]
     return pa.table(columns, names=table.column_names)
+
+
+def numbered(columns: Sequence[pa.ChunkedArray]) -> tuple[pa.Array, Int[Tensor, " cells"]]:
+    """Return the distinct names of columns laid end to end, in order, and which of them each cell holds."""
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    unified = pa.chunked_array(chunks, NAMES).unify_dictionaries()
+    ids = [torch.tensor(chunk.indices.to_numpy()) for chunk in unified.chunks]
+    return unified.chunk(0).dictionary, torch.cat(ids)
 
 
 def distinct(table: pa.Table) -> Iterator[pa.Array]:

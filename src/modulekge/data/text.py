@@ -3,6 +3,7 @@
 import csv as plain_csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 
@@ -116,16 +117,21 @@ def _count(text: str, separator: str) -> int:
         return 0
 
 
-def read_text(path: Path, form: Form) -> pa.Table:
-    """Read the columns of a form as they are: no number is guessed, so ids keep their leading zeros."""
+def read_text(path: Path, form: Form, piece: bytes | None = None) -> pa.Table:
+    """Read the columns of a form as they are: no number is guessed, so ids keep their leading zeros.
+
+    A ``piece`` of the file, whole lines below its header, is read in place of all of it.
+    """
     titles = [str(i) for i in range(form.width)]
     wanted = [titles[place] for place in form.places.values()]
     try:
-        with path.open("rb") as file:
+        with path.open("rb") if piece is None else BytesIO(piece) as file:
             table = csv.read_csv(
-                pa.CompressedInputStream(file, "gzip") if packed(path) else file,
+                pa.CompressedInputStream(file, "gzip") if piece is None and packed(path) else file,
                 csv.ReadOptions(
-                    column_names=titles, skip_rows_after_names=form.skip, block_size=lines.LONGEST
+                    column_names=titles,
+                    skip_rows_after_names=form.skip if piece is None else 0,
+                    block_size=lines.LONGEST,
                 ),
                 csv.ParseOptions(
                     delimiter=form.separator,

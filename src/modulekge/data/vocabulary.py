@@ -1,11 +1,27 @@
 """Names of entities or relations, their ids, and their labels and descriptions for people."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NoReturn
 
-from modulekge.errors import UnknownNameError, nearest
+from modulekge.errors import RunError, UnknownNameError, nearest
+
+
+class Unread:
+    """Names that were left in their file: all that is known of them is how many they are."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, i: int | slice) -> NoReturn:
+        raise RunError("names of entities are not held where several processes train; ask in one process")
+
+    def __iter__(self) -> Iterator[str]:
+        return self[:]
 
 
 @dataclass(frozen=True, eq=False)
@@ -13,7 +29,7 @@ class Vocabulary:
     """Id ``i`` belongs to ``names[i]``, shown as its label where it has one."""
 
     kind: Literal["entity", "relation"]
-    names: tuple[str, ...]
+    names: tuple[str, ...] | Unread
     labels: Mapping[str, str] = field(default_factory=dict)
     descriptions: Mapping[str, str] = field(default_factory=dict)
 

@@ -5,8 +5,9 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -22,13 +23,13 @@ _PIECE = 1 << 26  # bytes brought to the CPU at a time
 def write_file(path: Path, content: bytes | str) -> None:
     """Write a file whole or not at all: beside it first, then in its place."""
     scratch = path.with_name(f".{path.name}.part")
-    with _explained(path, scratch):
+    with explained(path, scratch):
         write_through(scratch, content.encode() if isinstance(content, str) else content)
         scratch.replace(path)
 
 
 @contextmanager
-def _explained(path: Path, scratch: Path) -> Iterator[None]:
+def explained(path: Path, scratch: Path) -> Iterator[None]:
     """Say what a user can do if a file cannot be written, and leave no part of it."""
     try:
         yield
@@ -77,7 +78,7 @@ class Part:
     @property
     def row_size(self) -> int:
         """Bytes of a row."""
-        return self.rows.element_size() * (self.rows[:1].numel() if len(self.shape) else 1)
+        return self.rows.element_size() * prod(self.rows.shape[1:])
 
 
 def write_tensors(
@@ -97,19 +98,19 @@ def write_tensors(
     scratch = path.with_name(f".{path.name}.part")
 
     def make_room() -> None:
-        with _explained(path, scratch), scratch.open("wb") as file:
+        with explained(path, scratch), scratch.open("wb") as file:
             file.write(header)
             file.truncate(end)
 
     def fill() -> None:
-        with _explained(path, scratch), scratch.open("r+b") as file:
+        with explained(path, scratch), scratch.open("r+b") as file:
             for key, part in parts.items():
                 if isinstance(tensors[key], Part) or workers.leads:
                     _write_rows(file, starts[key] + part.first * part.row_size, part.rows)
             _settle(file)
 
     def take_its_place() -> None:
-        with _explained(path, scratch):
+        with explained(path, scratch):
             scratch.replace(path)
 
     workers.led(make_room)
@@ -145,8 +146,18 @@ def _write_rows(file: Any, start: int, rows: Tensor) -> None:
 
 def read_json(path: Path) -> dict[str, Any]:
     """Read a file of a run that holds a JSON object."""
+    return _object(path, lambda file: file.read())
+
+
+def read_top(path: Path) -> dict[str, Any]:
+    """Read the fields in the first line of such a file, which ends with the comma before the next one."""
+    return _object(path, lambda file: file.readline().rstrip().removesuffix(",") + "}")
+
+
+def _object(path: Path, text: Callable[[TextIO], str]) -> dict[str, Any]:
     try:
-        fields = parse_json(path.read_text("utf-8"))
+        with path.open(encoding="utf-8") as file:
+            fields = parse_json(text(file))
     except OSError as error:
         raise RunError(f"{path}: {error.strerror}; the run folder is incomplete") from None
     except (ValueError, RecursionError) as error:

@@ -14,7 +14,6 @@ from torch.optim import Optimizer
 
 from modulekge.config import Config, make_config, read_config, write_config
 from modulekge.data.dataset import SPLITS, Dataset
-from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import ConfigError, RunError
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.report import Report
@@ -32,6 +31,7 @@ from modulekge.run.files import (
     write_tensors,
     write_through,
 )
+from modulekge.run.graph import TRIPLES, VOCABULARY, graph_files, read_graph
 from modulekge.training.average import MEAN
 from modulekge.training.finite import finite, not_finite
 from modulekge.training.fit import EpochRecord
@@ -88,12 +88,15 @@ class RunFolder:
         dataset: Dataset,
         origin: Mapping[str, Any] | None = None,
         start: tuple[Model, Optimizer] | None = None,
+        graph: Path | None = None,
     ) -> "RunFolder":
-        """Begin a run in a new or empty folder; one that comes of another says so and starts trained."""
+        """Begin a run in a new or empty folder; one that comes of another says so and starts trained.
+
+        Where the files of its graph lie in a folder already, they are moved.
+        """
         about = {**circumstances(), **_about(dataset), **(origin or {})}
         files = {
-            "vocabulary.json": _vocabulary_json(dataset).encode(),
-            "triples.safetensors": save({s: dataset[s].to(torch.int32).contiguous() for s in SPLITS}),
+            **({} if graph else graph_files(dataset)),
             "run.json": json.dumps(about, indent=1, ensure_ascii=False).encode(),
             "config.toml": write_config(config).encode(),
         }
@@ -111,6 +114,9 @@ class RunFolder:
                 folder.mkdir()
                 for name, content in files.items():
                     write_through(folder / name, content)
+                if graph:
+                    for name in (VOCABULARY, TRIPLES):
+                        (graph / name).replace(folder / name)
                 folder.replace(path)
         except OSError as error:
             finding = f"{path}: cannot be made ({error.strerror})"
@@ -148,33 +154,9 @@ class RunFolder:
             )
         return new
 
-    def dataset(self) -> Dataset:
-        """Read the graph the run was trained on."""
-        older: dict[str, Any] = {"entity_descriptions": {}}  # what they have not
-        fields = {**older, **read_json(self.path / "vocabulary.json")}
-        tensors, _ = read_tensors(self.path / "triples.safetensors")
-        try:
-            names = typed(_Names, fields)
-            vocabularies = (
-                Vocabulary("entity", names.entities, names.entity_labels, names.entity_descriptions),
-                Vocabulary("relation", names.relations, names.relation_labels),
-            )
-            if any(len(set(each.names)) < len(each) for each in vocabularies):
-                raise ValueError("a name stands twice")
-            if any(tensors[split].dtype != torch.int32 for split in SPLITS):
-                raise ValueError("ids are no whole numbers of 32 bits")
-            splits = [tensors[split].long() for split in SPLITS]
-            facts = len(splits[0]) > 0
-            notes = () if facts else (f"{self.path}: shared without its facts, so all answers look new",)
-            dataset = Dataset(names.name, *vocabularies, *splits, notes=notes, facts=facts)
-            made_for = dataset.fingerprint
-        except (KeyError, ValueError, RuntimeError) as error:
-            finding = f"vocabulary.json and triples.safetensors do not make a graph ({error})"
-            raise RunError(f"{self.path}: {finding}; restore them from a copy") from None
-        if read_json(self.path / "run.json").get("fingerprint") != made_for:
-            finding = "vocabulary.json or triples.safetensors is not what run.json was written with"
-            raise RunError(f"{self.path}: {finding}; restore it from a copy")
-        return dataset
+    def dataset(self, names: bool = True) -> Dataset:
+        """Read the graph the run was trained on; names of entities may stay in their file."""
+        return read_graph(self.path, read_json(self.path / "run.json"), names)
 
     def model(self, config: Config, dataset: Dataset, workers: Workers = ALONE) -> Model:
         """Read the model at its best, or as it was last where no best was kept yet."""
@@ -303,18 +285,6 @@ class RunFolder:
         write_file(self.calibration_file, calibration.to_json() + "\n")
 
 
-@dataclass(frozen=True)
-class _Names:
-    """What vocabulary.json holds."""
-
-    name: str
-    entities: tuple[str, ...]
-    relations: tuple[str, ...]
-    entity_labels: dict[str, str]
-    relation_labels: dict[str, str]
-    entity_descriptions: dict[str, str]
-
-
 def new_model(config: Config, dataset: Dataset, workers: Workers = ALONE) -> Model:
     """Return an undrawn model of the configured row for a graph."""
     spec, k, tied = spec_of(config.model), config.model.k, config.model.reciprocal == "tied"
@@ -336,9 +306,7 @@ def _of_entities(key: str) -> bool:
 def _parts(model: Model, tensors: Mapping[str, Tensor]) -> dict[str, Tensor | Part]:
     """Return tensors with the place of their rows among those of all entities."""
     first, count = model.held.start, model.n_entities
-    return {
-        key: Part(x, first, count) if _of_entities(key) and x.numel() else x for key, x in tensors.items()
-    }
+    return {key: Part(x, first, count) if _of_entities(key) and len(x) else x for key, x in tensors.items()}
 
 
 def _held(model: Model) -> Callable[[str, list[int]], slice | None]:
@@ -351,27 +319,12 @@ def _held(model: Model) -> Callable[[str, list[int]], slice | None]:
     return rows
 
 
-def _vocabulary_json(dataset: Dataset) -> str:
-    fields = {
-        "name": dataset.name,
-        "entities": dataset.entities.names,
-        "relations": dataset.relations.names,
-        "entity_labels": _of_known(dataset.entities, dataset.entities.labels),
-        "relation_labels": _of_known(dataset.relations, dataset.relations.labels),
-        "entity_descriptions": _of_known(dataset.entities, dataset.entities.descriptions),
-    }
-    return json.dumps(fields, ensure_ascii=False)
-
-
-def _of_known(vocabulary: Vocabulary, texts: Mapping[str, str]) -> dict[str, str]:
-    """Texts of names that the graph has; the file they come from may hold many more."""
-    return {name: texts[name] for name in vocabulary.names if name in texts}
-
-
 def _about(dataset: Dataset) -> dict[str, Any]:
     return {
         "dataset": dataset.name,
         "fingerprint": dataset.fingerprint,
+        "entities": len(dataset.entities),
+        "relations": len(dataset.relations),
         "triples": {split: len(dataset[split]) for split in SPLITS},
     }
 

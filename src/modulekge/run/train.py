@@ -46,9 +46,12 @@ class Run:
 
 
 def load(path: str | Path, workers: Workers = ALONE) -> Run:
-    """Read a run folder; no data set is needed, and no code is run from it."""
+    """Read a run folder; no data set is needed, and no code is run from it.
+
+    Several processes leave the names of entities in their file.
+    """
     folder = RunFolder.existing(Path(path))
-    config, dataset = folder.config(), folder.dataset()
+    config, dataset = folder.config(), folder.dataset(names=workers.size == 1)
     return Run(folder, config, dataset, folder.model(config, dataset, workers))
 
 
@@ -168,7 +171,7 @@ def continue_run(
     """
     with ExitStack() as held:
         workers().led(lambda: held.enter_context(_only_one(folder)))
-        config, dataset = folder.changed(settings), folder.dataset()
+        config, dataset = folder.changed(settings), folder.dataset(names=workers().size == 1)
         model, optimizer = begin(config, dataset)
         group = model.workers
         epoch = folder.restore(model, optimizer)
