@@ -122,7 +122,11 @@ def test_labels_are_for_people_and_notes_reach_the_survey(tmp_path):
             b'<http://a> <http://r> "1" .\n',
             ": no triples; each line should hold head, relation and tail (",
         ),
-        ("g.nt", b'<http://a> <http://r> "' + b"x" * (17 << 20), ": after triple 0: a line is longer than 8 MiB"),
+        (
+            "g.nt",
+            b'<http://a> <http://r> "' + b"x" * (17 << 20),
+            ": after triple 0: a line is longer than 8 MiB",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(tmp_path, name, text, message):

@@ -110,7 +110,11 @@ def test_a_run_that_stopped_early_is_finished(place):
         ("weights.safetensors", b"\x80\x04pickle", "weights.safetensors: not a whole safetensors file"),
         ("last.safetensors", b"cut", "last.safetensors: not a whole safetensors file"),
         ("epochs.jsonl", b"nonsense\n", "epochs.jsonl:1: not the record of epoch 1"),
-        ("report.json", b"{}", "report.json: not a report (the whole: expected an object with the keys model"),
+        (
+            "report.json",
+            b"{}",
+            "report.json: not a report (the whole: expected an object with the keys model",
+        ),
         ("report.json", b"[]", "report.json: expected an object"),
     ],
 )
