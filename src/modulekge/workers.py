@@ -147,13 +147,14 @@ class Workers:
         """Return the text of one process."""
         if self.size == 1:
             return text
-        held = torch.frombuffer(bytearray(text.encode() or b" "), dtype=torch.uint8)
+        told = text.encode("utf-8", "surrogateescape") or b" "  # a path may hold any bytes
+        held = torch.frombuffer(bytearray(told), dtype=torch.uint8)
         length = torch.tensor(len(held))
         with _answering():
             dist.broadcast(length, speaker)
             held = held if self.rank == speaker else torch.empty(int(length), dtype=torch.uint8)
             dist.broadcast(held, speaker)
-        return held.numpy().tobytes().decode()
+        return held.numpy().tobytes().decode("utf-8", "surrogateescape")
 
 
 ALONE = Workers()
