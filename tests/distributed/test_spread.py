@@ -10,6 +10,7 @@ from program import launch
 
 from modulekge.data.reading import read_dataset
 from modulekge.errors import DataError
+from modulekge.run.train import load
 from modulekge.workers import ALONE
 
 JOB = Path(__file__).with_name("reading.py")
@@ -127,3 +128,16 @@ def test_the_program_ends_with_one_line_and_leaves_nothing(graphs, tmp_path):
     assert len(errors) == 1
     assert PROBLEMS["few fields"] in errors[0]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_program_trains_on_what_all_have_read(graphs, tmp_path):
+    settings = [word for key in ("model.k=2", "train.epochs=1") for word in ("--set", key)]
+    train = ["-m", "modulekge", "train", graphs / "large", "--model", "DistMult", *settings]
+    done = launch(2, *train, "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    assert "large with 2 processes" in done.stderr
+    assert "read 3,020 triples of 3,000 entities" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    run = load(tmp_path / "run")
+    assert run.dataset.fingerprint == read_dataset(graphs / "large").fingerprint
+    assert run.folder.report().fingerprint == run.dataset.fingerprint

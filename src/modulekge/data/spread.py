@@ -1,7 +1,7 @@
 """A graph read by several processes: each reads a part of the text and answers for a part of the names.
 
-The ids are those that one process gives. The text is read twice, in blocks: first for the names and where
-each occurs first, which says its id, and then for the triples.
+The ids are those that one process gives. Who answers for a name numbers it as it comes; where it occurs first
+says its id, once all is read.
 """
 
 import zlib
@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import torch
 from jaxtyping import Int, Int32
 from numpy.typing import NDArray
@@ -25,33 +25,28 @@ from modulekge.errors import DataError
 from modulekge.workers import Workers
 
 Files = Sequence[tuple[Path, Form]]
-_ENDS = ("head", "tail")
-_NAME = pa.large_string()  # names of one process may be more than 2 GiB
 _COLUMN = 1 << 60  # bytes that no file has: so far apart are the places of two columns
-_FEW = 1 << 16  # names that are not worth joining to those held
 _BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """The names for which this process answers, by their ids; others answer for the rest."""
+    """The names for which this process answers; others answer for the rest."""
 
     workers: Workers
-    held: pa.Array
-    ids: NDArray[np.int32]  # ascending
+    held: pa.Array  # in the order of their ids
+    ids: NDArray[np.int32]
+    by_number: NDArray[np.int32]  # ids in the order in which names came
     count: int  # of all names
+    spaced: int  # of all, those that begin or end with a space
+    twice: int  # of these, those that are there without it as well
 
-    def find(self, names: pa.Array) -> NDArray[np.int32]:
-        """Return the ids of names, whoever answers for them; -1 where nobody does."""
-        messages, order = _dealt(pa.table({"name": names}), self.workers.size)
-        asked = [_unpacked(message)["name"] for message in self.workers.exchange(messages)]
-        places = pc.index_in(pa.chunked_array([c for a in asked for c in a.chunks], _NAME), self.held)
-        ids = np.append(self.ids, np.int32(-1))[places.fill_null(-1).to_numpy()]
-        bounds = np.cumsum([len(part) for part in asked])[:-1]
-        answers = self.workers.exchange([part.tobytes() for part in np.split(ids, bounds)])
-        found = np.empty(len(names), np.int32)
-        found[order] = np.frombuffer(b"".join(answers), np.int32)
-        return found
+    def settled(self, numbers: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the ids of names that have numbers yet."""
+        ids, (places, owners) = np.empty_like(numbers), np.divmod(numbers, self.workers.size)
+        for owner, theirs in _in_turn(self.workers, self.by_number):
+            ids[owners == owner] = theirs[places[owners == owner]]
+        return ids
 
     def between(self, start: int, stop: int) -> list[str]:
         """Return the names of some ids in the first process, which asks the others; elsewhere none."""
@@ -62,14 +57,6 @@ class Names:
             return []
         names: list[str] = pa.concat_tables(map(_unpacked, found)).sort_by("id")["name"].to_pylist()
         return names
-
-    def spaced(self) -> tuple[int, int]:
-        """Return how many names begin or end with a space, and how many of them are there without it too."""
-        trimmed = pc.utf8_trim_whitespace(self.held)
-        trimmed = trimmed.filter(pc.not_equal(trimmed, self.held))
-        found = (self.find(trimmed) >= 0).sum()
-        spaced, twice = self.workers.total(torch.tensor([len(trimmed), int(found)])).tolist()
-        return spaced, twice
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,29 +72,23 @@ class Share:
 
 def read_share(files: Files, workers: Workers, block: int = lines.LONGEST) -> Share:
     """Read train, valid and test with all processes, so many bytes at a time."""
-    entities, relations = _Collection(workers), _Collection(workers)
-    counts = torch.zeros(workers.size, len(files), dtype=torch.long)
+    entities, relations = _Numbers(workers), _Numbers(workers)
+    read = [[np.empty((0, 3), np.int32)] for _ in files]
     for part in _rounds(files, workers, block):
-        entities.add(*part.names(_ENDS))
-        relations.add(*part.names(("relation",)))
-        counts[workers.rank, part.split] += part.table.num_rows
+        read[part.split].append(part.numbers(entities, relations))
+    splits = [np.concatenate(parts) for parts in read]
+    read.clear()
+    counts = torch.zeros(workers.size, len(files), dtype=torch.long)
+    counts[workers.rank] = torch.tensor([len(split) for split in splits])
     counts = workers.total(counts)
     for (path, _), triples in zip(files, counts.sum(0).tolist(), strict=True):
         if not triples:
             raise DataError(f"{path}: no triples; each line should hold head, relation and tail")
-    numbers = entities.numbered(), relations.numbered()
-    splits = [[np.empty((0, 3), np.int32)] for _ in files]
-    for part in _rounds(files, workers, block):
-        splits[part.split].append(part.triples(*numbers))
-    triples = tuple(torch.from_numpy(np.concatenate(split)) for split in splits)
-    workers.together(lambda: _check_same(files, triples, counts[workers.rank]))
-    return Share(workers, *numbers, triples, counts)
-
-
-def _check_same(files: Files, splits: Sequence[Tensor], counts: Tensor) -> None:
-    for (path, _), triples, count in zip(files, splits, counts.tolist(), strict=True):
-        if len(triples) != count or (triples < 0).any():
-            raise DataError(f"{path}: changed while it was read; begin again")
+    vocabularies = entities.names(), relations.names()
+    for split in splits:
+        for columns, names in zip(([0, 2], [1]), vocabularies, strict=True):
+            split[:, columns] = names.settled(split[:, columns])
+    return Share(workers, *vocabularies, tuple(map(torch.from_numpy, splits)), counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,23 +99,22 @@ class _Block:
     start: int
     table: pa.Table
 
-    def names(self, roles: Sequence[str]) -> tuple[pa.Array, NDArray[np.int64]]:
-        """Return the names of columns, and the place where each stands first.
+    def numbers(self, entities: "_Numbers", relations: "_Numbers") -> NDArray[np.int32]:
+        """Return the lines in numbers, which those who answer for the names give them."""
+        heads, tails = self._numbered(("head", "tail"), entities).reshape(2, -1)
+        return np.stack([heads, self._numbered(("relation",), relations), tails], axis=1)
 
-        Places of all blocks are in the order in which one process numbers names: split by split, column by
+    def _numbered(self, roles: Sequence[str], numbers: "_Numbers") -> NDArray[np.int32]:
+        """Number the cells of columns.
+
+        The places of names are in the order in which one process numbers them: split by split, column by
         column, line by line. A row has a byte at least, so none of the next block is before one of this.
         """
         names, cells = numbered([self.table[role] for role in roles])
         firsts = np.flatnonzero(np.diff(np.maximum.accumulate(cells.numpy()), prepend=-1))
         column, row = np.divmod(firsts, max(1, self.table.num_rows))
-        return names, (self.split * len(roles) + column) * _COLUMN + self.start + row
-
-    def triples(self, entities: Names, relations: Names) -> NDArray[np.int32]:
-        """Return the lines in ids."""
-        names, cells = numbered([self.table[role] for role in _ENDS])
-        heads, tails = entities.find(names)[cells.numpy()].reshape(2, -1)
-        names, cells = numbered([self.table["relation"]])
-        return np.stack([heads, relations.find(names)[cells.numpy()], tails], axis=1)
+        places = (self.split * len(roles) + column) * _COLUMN + self.start + row
+        return numbers.of(names, places).take(cells.numpy())
 
 
 _NOTHING = _Block(0, 0, encoded(pa.table({role: pa.array([], pa.string()) for role in ROLES})))
@@ -181,51 +161,69 @@ def _pieces(path: Path, form: Form, workers: Workers, size: int) -> Iterator[tup
             yield start, piece
 
 
-class _Collection:
-    """Names that any process has met and for which this one answers, each with its first place."""
+class _Numbers:
+    """Numbers of names, given as they come by those who answer for them."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
-        self._held = pa.table({"name": pa.array([], _NAME), "first": pa.array([], pa.int64())})
-        self._new: list[pa.Table] = []
+        self._known: dict[bytes, int] = {}  # for which this process answers
+        self._firsts = np.empty(0, np.int64)  # where each of them occurs first
 
-    def add(self, names: pa.Array, firsts: NDArray[np.int64]) -> None:
-        """Send names to those that answer for them."""
-        messages, _ = _dealt(pa.table({"name": names, "first": firsts}), self._workers.size)
-        self._new += map(_unpacked, self._workers.exchange(messages))
-        if sum(map(len, self._new)) > max(_FEW, len(self._held)):
-            self._join()
+    def of(self, names: pa.Array, places: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return the numbers of names that occur at these places."""
+        messages, order = _dealt(names.cast(pa.binary()), places, self._workers.size)
+        met = [self._met(_unpacked(message)) for message in self._workers.exchange(messages)]
+        answers = [np.frombuffer(answer, np.int32) for answer in self._workers.exchange(met)]
+        numbers = np.empty(len(names), np.int32)
+        numbers[order] = np.concatenate([x * self._workers.size + owner for owner, x in enumerate(answers)])
+        return numbers
 
-    def _join(self) -> None:
-        table = pa.concat_tables([self._held, *self._new])
-        cells = table["name"].dictionary_encode().combine_chunks()
-        firsts = np.full(len(cells.dictionary), np.iinfo(np.int64).max)
-        np.minimum.at(firsts, cells.indices.to_numpy(), table["first"].to_numpy())
-        self._held, self._new = pa.table({"name": cells.dictionary, "first": firsts}), []
+    def _met(self, table: pa.Table) -> bytes:
+        known, names = self._known, table["name"].to_numpy()
+        own = np.fromiter((known.setdefault(name, len(known)) for name in names), np.int32, len(names))
+        new = np.full(len(known) - len(self._firsts), np.iinfo(np.int64).max)
+        self._firsts = np.append(self._firsts, new)
+        np.minimum.at(self._firsts, own, table["first"].to_numpy())
+        return own.tobytes()
 
-    def numbered(self) -> Names:
-        """Return the names with their ids: how many first places of any process are before theirs."""
-        self._join()
-        held, rank, size = self._held.sort_by("first"), self._workers.rank, self._workers.size
-        firsts = held["first"].to_numpy()
-        ids, count = np.zeros(len(firsts), np.int64), 0
-        for step in range(size):  # to one after the other, so that the places of one other are here at a time
-            messages = [firsts.tobytes() if i == (rank + step) % size else b"" for i in range(size)]
-            others = np.frombuffer(b"".join(self._workers.exchange(messages)), np.int64)
-            ids += np.searchsorted(others, firsts)
-            count += len(others)
-        return Names(self._workers, held["name"].combine_chunks(), ids.astype(np.int32), count)
+    def names(self) -> Names:
+        """Return all names with their ids: how many first places, of whatever process, are before theirs."""
+        order = np.argsort(self._firsts)
+        firsts = self._firsts[order]
+        ids, count = np.zeros(len(firsts), np.int32), 0
+        for _, theirs in _in_turn(self._workers, firsts):
+            ids += np.searchsorted(theirs, firsts).astype(np.int32)
+            count += len(theirs)
+        by_number = np.empty_like(ids)
+        by_number[order] = ids
+        held = pa.array(self._known.keys(), pa.large_binary()).cast(pa.large_string()).take(order)
+        return Names(self._workers, held, ids, by_number, count, *self._spaced())
+
+    def _spaced(self) -> tuple[int, int]:
+        """Count names that begin or end with a space, and those of them that are there without it."""
+        trimmed = [x for name in self._known if (x := name.decode().strip().encode()) != name]
+        messages, _ = _dealt(pa.array(trimmed, pa.binary()), np.zeros(len(trimmed)), self._workers.size)
+        asked = [_unpacked(message)["name"].to_pylist() for message in self._workers.exchange(messages)]
+        twice = sum(name in self._known for names in asked for name in names)
+        spaced, twice = self._workers.total(torch.tensor([len(trimmed), twice])).tolist()
+        return spaced, twice
 
 
-def _dealt(table: pa.Table, size: int) -> tuple[list[bytes], NDArray[np.int64]]:
-    """Return the rows of each process as a message, by a checksum of names; and the order of the rows."""
-    names = table["name"].cast(_NAME)
-    sums = map(zlib.crc32, names.cast(pa.large_binary()).to_numpy())
-    owners = np.fromiter(sums, np.int64, len(names)) % size
+def _in_turn(workers: Workers, mine: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Yield every process with its array, so that one of another is held here at a time."""
+    for step in range(workers.size):
+        to, source = (workers.rank + step) % workers.size, (workers.rank - step) % workers.size
+        messages = [mine.tobytes() if i == to else b"" for i in range(workers.size)]
+        yield source, np.frombuffer(workers.exchange(messages)[source], mine.dtype)
+
+
+def _dealt(names: pa.Array, places: NDArray[Any], size: int) -> tuple[list[bytes], NDArray[np.int64]]:
+    """Return a message to each who answers for names, as checksums say; and the order of names in them."""
+    owners = np.fromiter(map(zlib.crc32, names.to_numpy(zero_copy_only=False)), np.int64, len(names)) % size
     order = np.argsort(owners, kind="stable")
     ends = np.searchsorted(owners[order], np.arange(size + 1))
-    dealt = table.set_column(0, "name", names).take(order)
-    return [_packed(dealt[start:end]) for start, end in pairwise(ends.tolist())], order
+    table = pa.table({"name": names, "first": places}).take(order)
+    return [_packed(table[start:end]) for start, end in pairwise(ends.tolist())], order
 
 
 def _packed(table: pa.Table) -> bytes:

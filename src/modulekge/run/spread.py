@@ -89,9 +89,9 @@ def _written(folder: Path, source: Path, share: Share, texts: Texts) -> Spread:
     write_tensors(folder / TRIPLES, parts, workers=workers)
     fingerprint = workers.led(lambda: _with_triples(made, folder / TRIPLES))
     notes = [
-        spaces_note(source, kind, *spaced)
+        spaces_note(source, kind, names.spaced, names.twice)
         for kind, names in (("entity", share.entities), ("relation", share.relations))
-        if any(spaced := names.spaced())
+        if names.spaced
     ]
     return Spread(folder, share.entities.count, int(counts.sum()), fingerprint, tuple(notes))
 
