@@ -290,7 +290,7 @@ def test_names_are_shown_as_they_are(tmp_path):
 
 
 def test_an_error_of_ours_is_no_traceback_either(tmp_path, monkeypatch):
-    monkeypatch.setattr(cli.runs, "load", lambda path: 1 / 0)
+    monkeypatch.setattr(cli.runs, "_ranked", lambda path, split: 1 / 0)
     done = call("evaluate", "x", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr.startswith("internal error: ZeroDivisionError")

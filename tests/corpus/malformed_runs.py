@@ -60,7 +60,8 @@ def runs(good: Path) -> Iterator[Case]:
         for what, other in anything():
             if name != "epochs.jsonl" or other:  # without epochs a run has not begun
                 yield f"{name}: {what}", {name: other + b"\n"}, reads(name)
-        yield f"{name}: cut short", {name: content[: len(content) // 2] + b"\n"}, reads(name)
+        cut = content.find(b"=", len(content) // 2) if name == "config.toml" else len(content) // 2
+        yield f"{name}: cut short", {name: content[: cut + 1] + b"\n"}, reads(name)
     for name in WHOLE:
         without = {name: None, "last.safetensors": None} if name == "weights.safetensors" else {name: None}
         yield f"{name}: missing", without, reads(name)
