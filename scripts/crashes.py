@@ -23,6 +23,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,10 +31,11 @@ import torch
 
 from modulekge import cli
 
-SETTINGS = {"model.k": 8, "train.epochs": 8, "train.every": 2, "train.batch": 1024, "train.average": 0.9}
-TRAIN = ["train", "world", "--model", "ModulE-HH", "--recipe", "none", "--out", "run"]
+SETTINGS = {"model.k": 4, "train.epochs": 8, "train.every": 2, "train.batch": 2048, "train.average": 0.9}
+TRAIN = ["train", "world", "--model", "ModulE-RC", "--recipe", "none", "--out", "run"]
 TRAIN += [part for key, value in SETTINGS.items() for part in ("--set", f"{key}={value}")]
 TIMES = ("seconds", "triples_per_second")  # all that may differ
+ENDED = "has had its"  # epochs, and its reports: a kill came when all was kept
 AIMS = {  # functions of the program, and how often a training enters them
     "create": 1,
     "_take": 8,
@@ -60,7 +62,7 @@ OTHERS = {
 
 
 class Aim(NamedTuple):
-    """When to kill: after some seconds, or at a look that finds the program in a function once more."""
+    """When to kill: seconds after there is a run, or at a look that finds the program in a function again."""
 
     seconds: float = 0.0
     function: str = ""
@@ -85,10 +87,16 @@ def run(arguments: list[str], place: Path, aim: Aim | None = None) -> End:
     if process == 0:
         _child(arguments, place, log, aim)
     if aim and not aim.function:
+        while not (place / "run").exists() and _runs(process):
+            time.sleep(1e-3)
         time.sleep(aim.seconds)
         os.kill(process, signal.SIGKILL)
     _, status = os.waitpid(process, 0)
     return End(os.waitstatus_to_exitcode(status), log.read_text("utf-8"))
+
+
+def _runs(process: int) -> bool:
+    return os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
 
 def _child(arguments: list[str], place: Path, log: Path, aim: Aim | None) -> None:
@@ -149,19 +157,16 @@ def differences(found: dict[str, Any], wanted: dict[str, Any]) -> str:
     return ", ".join(sorted(name for name in {*found, *wanted} if found.get(name) != wanted.get(name)))
 
 
-def moment(draw: random.Random, seconds: float) -> Aim:
-    """Draw a moment of a training that takes so long: half of them by time, half by function."""
-    if draw.random() < 0.5:
-        return Aim(seconds=draw.uniform(0, seconds))
-    function = draw.choice(list(AIMS))
-    return Aim(function=function, visit=draw.randint(1, AIMS[function]), look=int(10 ** draw.uniform(0, 2.5)))
+def moments(draw: random.Random, seconds: float) -> Iterator[Aim]:
+    """Draw moments of a training that takes so long: by time and by function in turn, functions alike."""
+    for function in cycle(AIMS):
+        yield Aim(seconds=draw.uniform(0, seconds))
+        look = int(10 ** draw.uniform(0, 2.5))
+        yield Aim(function=function, visit=draw.randint(1, AIMS[function]), look=look)
 
 
-def killed_training(
-    place: Path, draw: random.Random, seconds: float, whole: dict[str, Any]
-) -> dict[str, Any]:
+def killed_training(place: Path, aim: Aim, again: Aim | None, whole: dict[str, Any]) -> dict[str, Any]:
     """Kill a training, go on with it, and say what is wrong with what comes of it, if anything."""
-    aim = moment(draw, seconds)
     first = run(TRAIN, place, aim)
     if first.code != -signal.SIGKILL:
         return {"aim": str(aim), "missed": True}
@@ -170,15 +175,14 @@ def killed_training(
     asked = run(["predict", "run", "--head", "France", "--relation", "borders"], place)
     unusable = asked.code and "no weights yet" not in asked.output and folder.exists()
     last = End(1, "")
-    if draw.random() < 1 / 3:
-        again = moment(draw, seconds)
+    if again:
         last = run(going_on(folder), place, again)
         told["again"] = "too late" if last.code == 0 else str(again)
     if last.code:
         last = run(going_on(folder), place)
     told["wrong"] = (
         (f"does not load: {asked.output}" if unusable else "")
-        or (f"does not go on: {last.output}" if last.code else "")
+        or (f"does not go on: {last.output}" if last.code and ENDED not in last.output else "")
         or differences(contents(folder), whole)
     )
     return told
@@ -230,11 +234,14 @@ def _weights(path: Path) -> dict[str, Any]:
 
 def trainings(count: int, draw: random.Random, place: Path) -> Iterator[dict[str, Any]]:
     """Kill trainings until so many were hit."""
-    seconds, hit = timed(TRAIN, place), 0
-    whole = contents(place / "run")
+    timed(TRAIN, place)
+    whole, hit = contents(place / "run"), 0
+    made, ended = ((place / "run" / name).stat().st_mtime for name in ("vocabulary.json", "calibration.json"))
+    aims = moments(draw, ended - made)
     while hit < count:
         with tempfile.TemporaryDirectory(dir=place.parent) as here:
-            told = killed_training(Path(here), draw, seconds, whole)
+            aim, again = next(aims), next(aims) if hit % 3 == 2 else None
+            told = killed_training(Path(here), aim, again, whole)
         hit += not told.get("missed")
         yield told
 

@@ -1,5 +1,6 @@
 import importlib.util
 import os
+import random
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,20 @@ from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.run.folder import RunFolder
 from modulekge.run.train import NO_RECIPE, Run, begin, load, resolve
+
+
+def pytest_addoption(parser):
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="files, and tests in each, in a drawn order")
+
+
+def pytest_collection_modifyitems(config, items):
+    if (seed := config.getoption("--shuffle")) is not None:
+        draw = random.Random(seed)
+        files = {path: draw.random() for path in sorted({item.path for item in items})}
+        draw.shuffle(items)
+        items.sort(
+            key=lambda item: files[item.path]
+        )  # together, so that what a file's tests share is made once
 
 
 @pytest.fixture(autouse=True)
