@@ -184,7 +184,7 @@ def vocabularies(good: Path) -> Iterator[tuple[str, dict[str, bytes | None]]]:
                 "run.json": json.dumps({**began, "fingerprint": print_of}).encode(),
             },
         )
-    for key in fields:
+    for key in sorted(fields.keys() - {"entity_descriptions"}):  # which older runs have not
         yield (
             f"no {key}",
             {"vocabulary.json": json.dumps({k: v for k, v in fields.items() if k != key}).encode()},
