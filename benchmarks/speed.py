@@ -27,8 +27,8 @@ from modulekge.data.registry import open_dataset
 from modulekge.evaluation.evaluate import rank
 from modulekge.models.spec import ModelSpec
 from modulekge.models.table import MODELS, TABLE_1
-from modulekge.run.folder import new_model
 from modulekge.run.train import resolve
+from modulekge.run.weights import new_model
 from modulekge.training.optimize import matmul_precision
 from modulekge.training.questions import Questions
 from modulekge.training.step import Step

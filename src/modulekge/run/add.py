@@ -18,8 +18,9 @@ from modulekge.data.reading import named_facts, read_facts
 from modulekge.errors import RunError, TrainingError
 from modulekge.models.model import Model
 from modulekge.run.files import as_text
-from modulekge.run.folder import RunFolder, new_model
+from modulekge.run.folder import RunFolder
 from modulekge.run.train import Run, begin, continue_run, is_training, load
+from modulekge.run.weights import new_model
 from modulekge.training.average import MEAN
 from modulekge.training.fit import EpochRecord, Glance
 from modulekge.training.fold import Fold

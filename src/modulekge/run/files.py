@@ -192,8 +192,3 @@ def read_tensors(
         raise RunError(f"{path}: no such file; the run folder is incomplete") from None
     except (SafetensorError, OSError, ValueError) as error:
         raise RunError(f"{path}: not a readable safetensors file ({error}); restore it from a copy") from None
-
-
-def on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return tensors as a file can hold them."""
-    return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}

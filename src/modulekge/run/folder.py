@@ -2,14 +2,12 @@
 
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save
-from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from modulekge.config import Config, make_config, read_config, write_config
@@ -18,30 +16,15 @@ from modulekge.errors import ConfigError, RunError
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.report import Report
 from modulekge.models.model import Model
-from modulekge.models.table import spec_of
 from modulekge.run.circumstances import circumstances, training_circumstances
-from modulekge.run.files import (
-    Part,
-    on_cpu,
-    parse_json,
-    read_json,
-    read_tensors,
-    unwritable,
-    write_file,
-    write_tensors,
-    write_through,
-)
+from modulekge.run.files import parse_json, read_json, unwritable, write_file, write_through
 from modulekge.run.graph import TRIPLES, VOCABULARY, graph_files, read_graph
-from modulekge.training.average import MEAN
-from modulekge.training.finite import finite, not_finite
+from modulekge.run.weights import new_model, read_checkpoint, read_weights, write_checkpoint, write_weights
 from modulekge.training.fit import EpochRecord
-from modulekge.training.optimize import WHOLE, load_state, state_tensors
 from modulekge.typed import typed
 from modulekge.workers import ALONE, Workers
 
 SHARED_WEIGHTS = "model.safetensors"
-_DIGITS = 18  # of the number of an epoch at most
-_STATE = "optimizer:"  # before the names of the optimiser's tensors in a checkpoint
 
 
 @dataclass(frozen=True)
@@ -100,10 +83,6 @@ class RunFolder:
             "run.json": json.dumps(about, indent=1, ensure_ascii=False).encode(),
             "config.toml": write_config(config).encode(),
         }
-        if start:
-            files["last.safetensors"] = save(on_cpu(checkpoint_tensors(*start)), {"epoch": "0"})
-            if len(dataset.valid):  # else training would never find better ones
-                files["weights.safetensors"] = save(on_cpu(start[0].state_dict()))
         try:
             cls.check_free(path)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -117,6 +96,10 @@ class RunFolder:
                 if graph:
                     for name in (VOCABULARY, TRIPLES):
                         (graph / name).replace(folder / name)
+                if start:
+                    write_checkpoint(folder / "last.safetensors", *start, epoch=0)
+                    if len(dataset.valid):  # else training would never find better ones
+                        write_weights(folder / "weights.safetensors", start[0])
                 folder.replace(path)
         except OSError as error:
             finding = f"{path}: cannot be made ({error.strerror})"
@@ -164,24 +147,19 @@ class RunFolder:
         path = self.weights if self.weights.exists() else self.checkpoint
         if not path.exists():
             raise RunError(f"{self.path}: no weights yet; 'modulekge resume {self.path}' trains them")
-        tensors, _ = read_tensors(path, _held(model))
-        own = {name: value for name, value in tensors.items() if not name.startswith(_STATE)}
-        if config.train.average:
-            own = {name: tensors.get(f"{_STATE}{name}.{MEAN}", value) for name, value in own.items()}
-        _load_weights(model, own, path)
+        read_weights(path, model, average=config.train.average > 0)
         return model
 
     def save_weights(self, model: Model) -> None:
         """Keep the model as the best so far; reports on the one before and its calibration are not true."""
         self._drop_reports()
-        write_tensors(self.weights, _parts(model, model.state_dict()), workers=model.workers)
+        write_weights(self.weights, model)
 
     def save_checkpoint(self, model: Model, optimizer: Optimizer, epoch: int) -> None:
         """Keep all that the next epoch depends on, and the model itself where no best one is kept."""
         if not self.weights.exists():
             self._drop_reports()
-        tensors = _parts(model, checkpoint_tensors(model, optimizer))
-        write_tensors(self.checkpoint, tensors, {"epoch": str(epoch)}, model.workers)
+        write_checkpoint(self.checkpoint, model, optimizer, epoch)
 
     def restore(self, model: Model, optimizer: Optimizer) -> int:
         """Set model and optimiser to the last checkpoint; return its epoch, 0 without one."""
@@ -189,16 +167,7 @@ class RunFolder:
             if self.weights.exists():
                 raise RunError(f"{self.checkpoint}: no such file, so training cannot go on; train a new run")
             return 0  # or a crash came before the first checkpoint
-        tensors, metadata = read_tensors(self.checkpoint, _held(model))
-        state = {
-            key.removeprefix(_STATE): tensors.pop(key) for key in list(tensors) if key.startswith(_STATE)
-        }
-        _load_weights(model, tensors, self.checkpoint)
-        epoch = metadata.get("epoch", "")
-        fits = epoch.isdecimal() and len(epoch) <= _DIGITS and load_state(model, optimizer, state)
-        if not fits or not_finite(model, optimizer):
-            raise RunError(f"{self.checkpoint}: not a checkpoint of this run; train a new run")
-        return int(epoch)
+        return read_checkpoint(self.checkpoint, model, optimizer)
 
     def write_config(self, config: Config) -> None:
         """Write the settings anew."""
@@ -285,40 +254,6 @@ class RunFolder:
         write_file(self.calibration_file, calibration.to_json() + "\n")
 
 
-def new_model(config: Config, dataset: Dataset, workers: Workers = ALONE) -> Model:
-    """Return an undrawn model of the configured row for a graph."""
-    spec, k, tied = spec_of(config.model), config.model.k, config.model.reciprocal == "tied"
-    return Model(spec, len(dataset.entities), dataset.n_questions, k, tied, config.model.bias, workers)
-
-
-def checkpoint_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
-    """Return the tables of a model and its optimiser's memory."""
-    state = {_STATE + key: value for key, value in state_tensors(model, optimizer).items()}
-    return {**model.state_dict(), **state}
-
-
-def _of_entities(key: str) -> bool:
-    """Whether a tensor of a checkpoint has a row for each entity."""
-    owner, _, quantity = key.removeprefix(_STATE).partition(".")
-    return owner.startswith("entity_") and quantity not in WHOLE
-
-
-def _parts(model: Model, tensors: Mapping[str, Tensor]) -> dict[str, Tensor | Part]:
-    """Return tensors with the place of their rows among those of all entities."""
-    first, count = model.held.start, model.n_entities
-    return {key: Part(x, first, count) if _of_entities(key) and len(x) else x for key, x in tensors.items()}
-
-
-def _held(model: Model) -> Callable[[str, list[int]], slice | None]:
-    """Return which rows of a tensor in a file are the model's: all, where processes hold none apart."""
-
-    def rows(key: str, shape: list[int]) -> slice | None:
-        whole = model.workers.shards == 1 or not _of_entities(key) or shape[:1] != [model.n_entities]
-        return None if whole else model.held
-
-    return rows
-
-
 def _about(dataset: Dataset) -> dict[str, Any]:
     return {
         "dataset": dataset.name,
@@ -327,17 +262,3 @@ def _about(dataset: Dataset) -> dict[str, Any]:
         "relations": len(dataset.relations),
         "triples": {split: len(dataset[split]) for split in SPLITS},
     }
-
-
-def _load_weights(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
-    expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
-    found = {name: tuple(value.shape) for name, value in tensors.items()}
-    for name in sorted({*expected, *found}):
-        if expected.get(name) != found.get(name):
-            raise RunError(
-                f"{path}: {name} is {found.get(name, 'missing')}, config.toml makes it "
-                f"{expected.get(name, 'absent')}; the two do not belong together"
-            )
-        if not (tensors[name].is_floating_point() and finite(tensors[name].float())):
-            raise RunError(f"{path}: {name} has weights that are no numbers; train it anew")
-    model.load_state_dict(tensors)

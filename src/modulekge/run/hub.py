@@ -5,14 +5,13 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import save
-
 from modulekge.data.dataset import SPLITS
 from modulekge.evaluation.report import Report
 from modulekge.models.references import reference
-from modulekge.run.files import on_cpu, read_json, write_file
+from modulekge.run.files import read_json, write_file
 from modulekge.run.folder import SHARED_WEIGHTS, RunFolder
 from modulekge.run.train import Run
+from modulekge.run.weights import write_weights
 from modulekge.version import __version__
 
 _PRIVATE = "command"  # of run.json: it may hold paths of the machine it was given on
@@ -32,7 +31,7 @@ def write_hub(run: Run, path: Path, *, without_facts: bool = False) -> str:
     folder = RunFolder.create(path, run.config, dataset)
     kept = _public(began) | {"sessions": [_public(each) for each in began.get("sessions", [])]}
     kept |= {"fingerprint": dataset.fingerprint, "graph": graph}
-    write_file(path / SHARED_WEIGHTS, save(on_cpu(run.model.state_dict()), {"format": "pt"}))
+    write_weights(path / SHARED_WEIGHTS, run.model, {"format": "pt"})
     write_file(path / "run.json", json.dumps(kept, indent=1, ensure_ascii=False))
     folder.write_records(run.folder.records())
     report = run.folder.report()

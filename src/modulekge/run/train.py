@@ -22,8 +22,9 @@ from modulekge.models.model import Model
 from modulekge.models.spec import COLUMNS, ModelSpec, chart, row
 from modulekge.models.table import named, spec_of
 from modulekge.run.defaults import Choice, Machine, Size, choose
-from modulekge.run.folder import RunFolder, new_model
+from modulekge.run.folder import RunFolder
 from modulekge.run.trackers import Tracker, Tracking, make_trackers
+from modulekge.run.weights import new_model
 from modulekge.training.average import averaged
 from modulekge.training.fit import EpochRecord, Glance, fit
 from modulekge.training.optimize import make_optimizer, pick_device
