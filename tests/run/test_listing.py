@@ -51,7 +51,10 @@ def test_a_line_says_what_the_run_is_and_how_good(place):
 
 
 def test_no_data_set_and_no_tensors_are_read(place, monkeypatch):
-    monkeypatch.setattr("modulekge.run.folder.read_tensors", lambda path: pytest.fail("tensors were read"))
+    for reader in ("graph", "weights"):
+        monkeypatch.setattr(
+            f"modulekge.run.{reader}.read_tensors", lambda *_: pytest.fail("tensors were read")
+        )
     assert {line.state for line in list_runs(place)} == {"finished"}
     compare([place / "first", place / "more" / "second"])
 

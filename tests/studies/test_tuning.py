@@ -191,6 +191,7 @@ def test_ctrl_c_keeps_everything(place):
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # which may be ignored around here
     )
     line = process.stderr.readline()  # of the first trial at its end
     process.send_signal(signal.SIGINT)

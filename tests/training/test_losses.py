@@ -9,7 +9,14 @@ from modulekge.models.model import Model
 from modulekge.models.table import MODELS
 from modulekge.training.losses import LOSSES, Answers, adversarial, average, logistic, softmax
 from modulekge.training.penalty import penalty
-from modulekge.training.questions import Questions, candidate_scores, dropout, question_weights
+from modulekge.training.questions import (
+    Draw,
+    Questions,
+    answers_of,
+    candidate_scores,
+    dropout,
+    question_weights,
+)
 
 close = torch.testing.assert_close
 pytestmark = pytest.mark.usefixtures("double")
@@ -119,18 +126,17 @@ def setup(family, name="RotatE", **loss):
 
 @pytest.mark.parametrize("name", ["RotatE", "HAKE", "DensE", "ModulE-HH"])
 @pytest.mark.parametrize("candidates", ["sampled", "shared"])
-def test_negatives_are_scored_as_all_entities_are_and_never_true(family, name, candidates, monkeypatch):
+def test_negatives_are_scored_as_all_entities_are_and_never_true(family, name, candidates):
     model, questions, batch, config = setup(family, name, candidates=candidates, negatives=64)
-    whole = model(batch[:, 0], batch[:, 1])
-    drawn = []
-    randint = torch.randint
-    monkeypatch.setattr(torch, "randint", lambda *a, **k: drawn.append(randint(*a, **k)) or drawn[0])
-    queries = model.queries(batch[:, 0], batch[:, 1])
-    scores, answers = candidate_scores(model, queries, batch, questions.known, config, torch.Generator())
+    heads, relations, tails = batch.unbind(1)
+    whole = model(heads, relations)
+    drawn = Draw(torch.Generator(), 7, slice(None)).entities(model.n_entities, 64, config)
+    known = questions.known.among(heads, relations, drawn.expand(7, 64))
+    scores, answers = candidate_scores(model, model.queries(heads, relations), tails, drawn, known)
     assert scores.shape == (7, 65)
     assert torch.equal(answers.columns, torch.zeros(7, dtype=torch.int64))
     close(scores[:, 0], whole.gather(1, batch[:, 2:])[:, 0])
-    ids = drawn[0].expand(7, 64)
+    ids = drawn.expand(7, 64)
     true = {tuple(x) for x in questions.triples.tolist()}
     for i in range(7):
         for j in range(64):
@@ -142,11 +148,10 @@ def test_negatives_are_scored_as_all_entities_are_and_never_true(family, name, c
 
 
 def test_all_answers_of_a_question_at_once(family):
-    model, questions, batch, config = setup(family, answers="all")
+    _, questions, batch, config = setup(family, answers="all")
     distinct = {(h, r) for h, r, _ in family.questions("train").tolist()}
     assert sorted((h, r) for h, r, _ in questions.triples.tolist()) == sorted(distinct)
-    queries = model.queries(batch[:, 0], batch[:, 1])
-    _, answers = candidate_scores(model, queries, batch, questions.known, config, torch.Generator())
+    answers = answers_of(batch, questions.known, config)
     found = {
         (*batch[i, :2].tolist(), t)
         for i, t in zip(answers.rows.tolist(), answers.columns.tolist(), strict=True)
@@ -165,11 +170,16 @@ def test_settings_that_do_not_go_together():
 
 def test_dropout_keeps_the_mean_and_follows_its_generator():
     x = torch.ones(200, 4, 50)
-    once, again = (dropout(x, 0.25, torch.Generator().manual_seed(3)) for _ in range(2))
+
+    def draw(own=slice(None)):
+        return Draw(torch.Generator().manual_seed(3), 200, own)
+
+    once, again = (dropout(x, 0.25, draw()) for _ in range(2))
     assert torch.equal(once, again)
     assert set(once.unique().tolist()) == {0.0, 1 / 0.75}
     assert once.mean().item() == pytest.approx(1, abs=0.02)
-    assert dropout(x, 0.0, torch.Generator()) is x
+    assert dropout(x, 0.0, draw()) is x
+    assert torch.equal(dropout(x[60:90], 0.25, draw(slice(60, 90))), once[60:90])  # as others draw
 
 
 LINEAR = [s for s in MODELS.values() if s.score.name == "inner" and s.name != "BiQUE"]

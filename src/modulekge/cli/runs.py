@@ -265,11 +265,13 @@ def evaluate(
 def _evaluate(path: Path, split: str, every: bool, as_json: bool) -> Report:
     report = _ranked(path, split)
     if workers().leads:
-        if as_json:
-            print(report.to_json())
-        else:
-            show.console().print(show.report_view(report, every))
-        RunFolder(path).save_report(report)  # last: who may not write into the folder has seen it
+        try:  # who may not write into the folder has seen it, and it is kept if nobody reads it
+            if as_json:
+                print(report.to_json())
+            else:
+                show.console().print(show.report_view(report, every))
+        finally:
+            RunFolder(path).save_report(report)
     return report
 
 
