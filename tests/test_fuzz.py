@@ -14,7 +14,7 @@ SCRIPT = Path(__file__).parent.parent / "scripts" / "fuzz.py"
 
 def test_changed_inputs_break_no_reader(tmp_path):
     done = subprocess.run(
-        [sys.executable, SCRIPT, "--seconds", "20", "--keep", tmp_path],
+        [sys.executable, SCRIPT, "--seconds", "10", "--keep", tmp_path],
         env={**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,

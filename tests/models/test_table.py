@@ -15,7 +15,7 @@ from modulekge.models.model import Model
 from modulekge.models.references import reference
 from modulekge.models.spec import row
 from modulekge.models.table import ABLATIONS, MODELS, READINGS, TABLE_1, named, spec_of
-from modulekge.training.fit import fit
+from modulekge.training.fit import EpochRecord, fit
 from modulekge.training.optimize import make_optimizer
 
 close = torch.testing.assert_close
@@ -386,11 +386,16 @@ def test_each_row_overfits_a_tiny_graph(spec, family):
     )
     model = Model(spec, len(family.entities), family.n_questions, 12)
     model.draw(torch.Generator().manual_seed(0), 0.1, 1.0)
-    for _ in fit(model, family, make_optimizer(model, config.train), config):
-        pass
-    ranks = rank(model, family.questions("train"), family.known).rank("bottom")
     least = 0.9 if spec.name.startswith("TransE") else 0.95  # a translation cannot be symmetric
-    assert (ranks == 1).double().mean() > least
+
+    def first():
+        ranks = rank(model, family.questions("train"), family.known).rank("bottom")
+        return (ranks == 1).double().mean()
+
+    for event in fit(model, family, make_optimizer(model, config.train), config):
+        if isinstance(event, EpochRecord) and event.epoch % 15 == 0 and first() > least:
+            break
+    assert first() > least
 
 
 def test_names_are_found_whatever_their_case_and_near_misses_are_offered():
