@@ -189,7 +189,10 @@ def restarted() -> bool:
 @cache
 def _store() -> Store:
     """Meet the other processes."""
-    seconds = timedelta(seconds=float(os.environ.get(_TIMEOUT, "1800")))
+    try:
+        seconds = timedelta(seconds=float(os.environ.get(_TIMEOUT, "1800")))
+    except (ValueError, OverflowError):
+        raise ConfigError(f"{_TIMEOUT} = {os.environ[_TIMEOUT]}: expected a number of seconds") from None
     backend = "gloo"
     if torch.cuda.is_available():
         own = int(os.environ.get("LOCAL_WORLD_SIZE", "1")) <= torch.cuda.device_count()

@@ -33,10 +33,7 @@ from modulekge.cli.app import (
 )
 from modulekge.config import parse_setting, write_config
 from modulekge.data.dataset import Dataset, Split
-from modulekge.data.layouts import plain_splits
-from modulekge.data.registry import is_known
 from modulekge.data.spread import Files
-from modulekge.data.text import Form
 from modulekge.errors import ConfigError, EndedError
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.odds import Asked
@@ -44,7 +41,7 @@ from modulekge.evaluation.report import Report
 from modulekge.evaluation.report import evaluate as evaluate_model
 from modulekge.run.calibrate import calibrate as calibrate_run
 from modulekge.run.folder import RunFolder
-from modulekge.run.spread import Spread, read_by_all
+from modulekge.run.spread import Given, Spread, read_by_all, shared_files
 from modulekge.run.trackers import TRACKERS, Tracker, Tracking, make_trackers
 from modulekge.run.train import Run, continue_run, default_folder, load, plan
 from modulekge.training.fit import EpochRecord, Glance
@@ -111,7 +108,7 @@ def train(
     if restarted() and out and (out / "config.toml").exists():
         _resume(out, [], track, as_json)
         return
-    if out and not dry_run and (files := _shared(data, columns)):
+    if out and not dry_run and (files := shared_files(data, split_columns(columns), workers())):
         with _read_by_all(Path(data), files, (labels, descriptions), out) as read:
             path = Path(workers().led(lambda: begin(read.dataset(), read.folder)))
     else:
@@ -121,18 +118,8 @@ def train(
         _train(RunFolder(path), [], trackers, as_json)
 
 
-def _shared(data: str, columns: str | None) -> Files:
-    """Return the files of a graph that all processes can read together, if there are several."""
-    group, path, files = workers(), Path(data), list[tuple[Path, Form]]()
-    if group.size > 1 and not any(map(is_known, (data, path.resolve().name))):
-        group.together(lambda: files.extend(plain_splits(path, split_columns(columns))))
-    return files if group.least(len(files)) else []
-
-
 @contextmanager
-def _read_by_all(
-    data: Path, files: Files, texts: tuple[Path | None, Path | None], out: Path
-) -> Iterator[Spread]:
+def _read_by_all(data: Path, files: Files, texts: Given, out: Path) -> Iterator[Spread]:
     """Read a graph with all processes, and say how long that took."""
     group, err, started = workers(), show.console(stderr=True), perf_counter()
     if group.leads:

@@ -134,7 +134,12 @@ class Model(nn.Module):
         r"""$T_{s_r}(s_h) \odot T_{v_r}(v_h)$ of each (head, relation)."""
         if self.workers.shards > 1:
             part = self.part(len(relations))
-            self.gather(torch.arange(self.n_entities)[heads] if isinstance(heads, slice) else heads, part)
+            self.gather(
+                torch.arange(self.n_entities, device=relations.device)[heads]
+                if isinstance(heads, slice)
+                else heads,
+                part,
+            )
             return part.queries(slice(None), relations)
         rows = self._relation_rows(relations)
         return self.spec.query(

@@ -12,10 +12,12 @@ from safetensors import safe_open
 from torch import Tensor
 
 from modulekge.data.dataset import SPLITS, Dataset, Fingerprint
-from modulekge.data.layouts import folder_texts
+from modulekge.data.layouts import folder_texts, plain_splits
 from modulekge.data.lines import LONGEST
 from modulekge.data.reading import name_of, spaces_note
+from modulekge.data.registry import is_known
 from modulekge.data.spread import Files, Names, Share, read_share
+from modulekge.data.text import Form
 from modulekge.data.texts import bounded, read_texts
 from modulekge.errors import RunError
 from modulekge.run.files import Part, explained, write_tensors
@@ -42,6 +44,14 @@ class Spread:
         """Read the graph without the names of entities."""
         about = {"entities": self.entities, "fingerprint": self.fingerprint}
         return replace(read_graph(self.folder, about, names=False), notes=self.notes)
+
+
+def shared_files(data: str, columns: Sequence[str] | None, workers: Workers) -> Files:
+    """Return the files of a graph that all processes can read together, if there are several."""
+    path, files = Path(data), list[tuple[Path, Form]]()
+    if workers.size > 1 and not any(map(is_known, (data, path.resolve().name))):
+        workers.together(lambda: files.extend(plain_splits(path, columns)))
+    return files if workers.least(len(files)) else []
 
 
 @contextmanager

@@ -148,17 +148,17 @@ class Step:
             self._share if len(rows) == len(self._share) else self._share.new_full(rows.shape, 1 / len(rows))
         )
 
-    def _own_part(self, rows: Ids, true: Answers) -> float | Tensor:
-        """Return which part of the answers of a batch belongs to the questions asked here."""
+    def _own_part(self, rows: Ids, true: Answers) -> float | Tensor | None:
+        """Return which part of the answers of a batch belongs to the questions asked here; None: all."""
         if self._model.workers.copies == 1:
-            return 1.0
+            return None
         if self._config.loss.answers == "one":
             return len(true.rows) / len(rows)
         heads, relations, _ = self._questions.triples[rows].unbind(1)
         return len(true.rows) / self._questions.known.counts(heads, relations).sum()
 
     def _plain_loss(
-        self, batch: Tensor, true: Answers, share: Weights, part: float | Tensor, draw: Draw
+        self, batch: Tensor, true: Answers, share: Weights, part: float | Tensor | None, draw: Draw
     ) -> Float[Tensor, ""]:
         """Return the loss of a batch with its candidates; its slopes come as autograd makes them."""
         heads, relations, tails = batch.unbind(1)
@@ -183,7 +183,7 @@ class Step:
         else:
             scores, answers = candidate_scores(model, queries, tails, drawn, truth)
         scores = scores.float() if scores.dtype == torch.bfloat16 else scores
-        rest = rest if self._model.workers.copies == 1 else part * rest
+        rest = rest if part is None else part * rest
         value = (share * LOSSES[config.loss.kind](scores, answers, config.loss)).sum() + rest
         value.backward()
         if ids is not None:
@@ -191,7 +191,7 @@ class Step:
         return value.detach()
 
     def _exact_loss(
-        self, batch: Tensor, true: Answers, share: Weights, part: float | Tensor, draw: Draw
+        self, batch: Tensor, true: Answers, share: Weights, part: float | Tensor | None, draw: Draw
     ) -> Float[Tensor, ""]:
         """Return the loss of a batch against all entities.
 
@@ -211,7 +211,7 @@ class Step:
         rows: Some = slice(b) if one else target.rows
         answered = relations if one else relations[target.rows]
         queries, rest = ask(few, slice(b), relations, rows, answered, slice(b, len(ids)), config, draw)
-        rest = rest if self._model.workers.copies == 1 else part * rest
+        rest = rest if part is None else part * rest
         value, slopes = exact(model, queries, target, config.loss.kind, self._tables)
         roots = [(queries, slopes), (rest, self._one)]
         torch.autograd.backward(*zip(*(root for root in roots if root[0].requires_grad), strict=True))
