@@ -1,9 +1,11 @@
-"""What this machine can do beyond plain PyTorch: run kernels of ours, compile loops."""
+"""What this machine can do beyond plain PyTorch: run kernels of ours, compile loops, repeat itself."""
 
 import importlib
 import os
 import resource
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -47,11 +49,30 @@ def has_bfloat16(device: str) -> bool:
     return device != "cpu" or not described.exists() or "bf16" in described.read_text("utf-8")
 
 
+@contextmanager
+def repeatable() -> Iterator[None]:
+    """Add up in an order that is the same each time, so that the same seed gives the same bits.
+
+    Of products of matrices PyTorch warns, for cuBLAS may choose another way where streams share its memory;
+    each stream has its own from PyTorch.
+    """
+    memory: Any = torch.utils.deterministic
+    before = torch.get_deterministic_debug_mode(), memory.fill_uninitialized_memory
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    memory.fill_uninitialized_memory = False  # nothing here reads what it has not written
+    warnings.filterwarnings("ignore", "Deterministic behavior was enabled")
+    try:
+        yield
+    finally:
+        torch.set_deterministic_debug_mode(before[0])
+        memory.fill_uninitialized_memory = before[1]
+
+
 @cache
 def compiled(function: Callable[..., Any], dynamic: bool | None = None) -> Callable[..., Any]:
-    """Return the function as compiled loops, anew for each model it meets."""
+    """Return the function as compiled loops, anew for each model it meets; on a GPU several to a kernel."""
     torch._dynamo.config.recompile_limit = _MODELS
-    return torch.compile(function, dynamic=dynamic)
+    return torch.compile(function, dynamic=dynamic, options={"combo_kernels": True})
 
 
 @cache

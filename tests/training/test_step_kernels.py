@@ -107,3 +107,38 @@ def test_rows_that_fused_tables_leave_to_plain_ones():
     assert {"HAKE", "DensE", "HopfE", "HopfE-fibre", "GrpQ8", "BiQUE"} == {
         spec.name for spec in MODELS.values() if spec.name not in fit
     }
+
+
+def test_rows_of_one_entity_are_added_in_their_order(kernels):
+    """To the last bit as a loop adds them, whichever program is first; entities held elsewhere are left."""
+    ids = torch.randint(7, (1500,), device=DEVICE)
+    ids[::11] = -1
+    slots = torch.full((7,), -1, dtype=torch.int32, device=DEVICE)
+    tables = torch.randn(1500, 3, device=DEVICE), torch.randn(1500, 1, 2, device=DEVICE)
+    before = [rows.clone() for rows in tables]
+    kernels.place(ids, slots)
+    kernels.merge(ids, slots, tables)
+    for e in range(7):
+        own = (ids == e).nonzero()[:, 0].tolist()
+        assert int(slots[e]) == own[-1]
+        for rows, old in zip(tables, before, strict=True):
+            total = old[own[-1]].clone()
+            for i in own[:-1]:
+                total += old[i]
+            assert torch.equal(rows[own[-1]], total)
+            assert torch.equal(rows[own[:-1]], old[own[:-1]])
+    kernels.lift(ids, slots)
+    assert (slots == -1).all()
+
+
+def test_slopes_of_relations_are_summed_and_taken(kernels):
+    ids = torch.randint(4, (300,), device=DEVICE)
+    ids[ids == 2] = 1  # of which there are none
+    table, total = torch.randn(4, 2, 21, device=DEVICE), torch.rand(4, 2, 21, device=DEVICE)
+    slopes, rate = torch.randn(300, 2, 21, device=DEVICE), torch.tensor(0.3, device=DEVICE)
+    grad = torch.zeros_like(table).index_add_(0, ids, slopes)
+    memory = total + grad.square()
+    wanted = table - 0.3 * grad / (memory.sqrt() + 1e-10)
+    kernels.settle(ids, slopes, table, total, rate, 1e-10)
+    close(table, wanted)
+    close(total, memory)

@@ -25,6 +25,7 @@ from modulekge.data.dataset import Dataset
 from modulekge.errors import DataError, QuestionError, TrainingError
 from modulekge.evaluation.odds import FARTHEST, Asked, asked_in_batches, pairs_in_batches
 from modulekge.evaluation.reliability import Coverage, Meter, Reliability
+from modulekge.machine import repeatable
 from modulekge.models.model import Model
 from modulekge.shapes import Ids, Scores
 from modulekge.typed import typed
@@ -120,6 +121,7 @@ class Calibration:
 Watch = Callable[[Iterator[Asked]], Iterable[Asked]]
 
 
+@repeatable()
 def calibrate(model: Model, dataset: Dataset, watch: Watch = iter) -> Calibration:
     """Fit probabilities and answer sets to valid, and measure them on test; ``watch`` may show the batches.
 

@@ -87,12 +87,16 @@ class Model(nn.Module):
                     table[low - first : high - first] = part * scales.get(group.chart.kind, 1.0)
         return self
 
-    def part(self, count: int, bias: bool = False) -> "Model":
-        """Return a model of so many entities, yet unnamed, with all else of this one, in this process."""
-        relations = len(self.relation_scaling) * (2 if self.tied else 1)
+    def part(self, count: int, relations: int = 0, bias: bool = False) -> "Model":
+        """Return a model of so many entities and relations, yet unnamed, in this process.
+
+        All else, and without a number all relations, it shares with this one.
+        """
         bias = bias and self.entity_bias.numel() > 0
-        part = Model(self.spec, count, relations, self.k, self.tied, bias).to(self.entity_scalar)
-        part.relation_scaling, part.relation_rotation = self.relation_scaling, self.relation_rotation
+        part = Model(self.spec, count, relations * (2 if self.tied else 1), self.k, self.tied, bias)
+        part.to(self.entity_scalar)
+        if relations == 0:
+            part.relation_scaling, part.relation_rotation = self.relation_tables
         part.score_weights = self.score_weights
         return part
 
@@ -110,6 +114,18 @@ class Model(nn.Module):
         for (_, few), rows in zip(pairs, sums, strict=True):
             few.copy_(rows)
 
+    @torch.no_grad()
+    def gather_relations(self, relations: Ids, part: "Model") -> Some:
+        """Make a part of as many relations one of these; return by which rows it is asked for them."""
+        if part.relation_scaling is self.relation_scaling:
+            return relations
+        rows, count = self.relation_rows(relations), len(relations)
+        for table, few in zip(self.relation_tables, part.relation_tables, strict=True):
+            torch.index_select(table, 0, rows, out=few)
+        if not self.tied:
+            return slice(count)
+        return torch.arange(count, device=rows.device) + count * (relations >= len(self.relation_scaling))
+
     def places(self, ids: Ids) -> tuple[Ids, Bool[Tensor, " b"] | None]:
         """Return the row of each entity in the tables here, and which are: the others get any row.
 
@@ -126,13 +142,22 @@ class Model(nn.Module):
         """The tables with a row for each entity that is held here."""
         return self.entity_scalar, self.entity_vector, self.entity_bias
 
+    @property
+    def relation_tables(self) -> tuple[nn.Parameter, nn.Parameter]:
+        """The tables with a row for each relation."""
+        return self.relation_scaling, self.relation_rotation
+
+    def relation_rows(self, relations: Ids) -> Ids:
+        """Return the row of each relation in its tables; a tied one has that of which it is the adjoint."""
+        return relations % len(self.relation_scaling) if self.tied else relations
+
     def entities(self, rows: Some = slice(None)) -> Entities:
         r"""$s_e \odot v_e$ of every entity, or of some."""
         return self.spec.entity(take(self.entity_scalar, rows), take(self.entity_vector, rows))
 
-    def queries(self, heads: Some, relations: Ids) -> Queries:
+    def queries(self, heads: Some, relations: Some) -> Queries:
         r"""$T_{s_r}(s_h) \odot T_{v_r}(v_h)$ of each (head, relation)."""
-        if self.workers.shards > 1:
+        if self.workers.shards > 1 and not isinstance(relations, slice):
             part = self.part(len(relations))
             self.gather(
                 torch.arange(self.n_entities, device=relations.device)[heads]
@@ -141,14 +166,12 @@ class Model(nn.Module):
                 part,
             )
             return part.queries(slice(None), relations)
-        rows = self._relation_rows(relations)
-        return self.spec.query(
-            take(self.entity_scalar, heads),
-            take(self.entity_vector, heads),
-            take(self.relation_scaling, rows),
-            take(self.relation_rotation, rows),
-            relations >= len(self.relation_scaling) if self.tied else None,
-        )
+        scaling, rotation = (self._of_relations(table, relations) for table in self.relation_tables)
+        adjoint = None
+        if self.tied and not isinstance(relations, slice):
+            adjoint = relations >= len(self.relation_scaling)
+        scalar, vector = take(self.entity_scalar, heads), take(self.entity_vector, heads)
+        return self.spec.query(scalar, vector, scaling, rotation, adjoint)
 
     def likeness(self, rows: Some, entities: Entities) -> Scores:
         """How alike entities are: the cosine where the score is a product, else the score itself, unmoved."""
@@ -163,8 +186,8 @@ class Model(nn.Module):
         scalar, vector = take(self.entity_scalar, heads), take(self.entity_vector, heads)
         return self.spec.query_through(scalar, vector, moves)
 
-    def _relation_rows(self, relations: Ids) -> Ids:
-        return relations % len(self.relation_scaling) if self.tied else relations
+    def _of_relations(self, table: Tensor, relations: Some) -> Tensor:
+        return take(table, relations if isinstance(relations, slice) else self.relation_rows(relations))
 
     def scores(self, queries: Queries, entities: Entities, rows: Int[Tensor, " e"] | None = None) -> Scores:
         """Every query against every entity of the table, or of these ``rows`` of it."""
@@ -207,21 +230,20 @@ class Model(nn.Module):
             return numbers.new_ones(len(numbers), self.k)
         return N(group.point(numbers))
 
-    def head_norms(self, rows: Some, ids: Ids) -> Float[Tensor, "b n"]:
+    def head_norms(self, rows: Some, ids: Some) -> Float[Tensor, "b n"]:
         r"""$N(s_h)$, or $N(s_h + b_r)$ where a relation adds $b_r$ before it multiplies."""
         action = self.spec.scaling
         if action.law.added is None:
             return self.entity_norms(rows)
-        moves = action.group.point(take(self.relation_scaling, self._relation_rows(ids)))
+        moves = action.group.point(self._of_relations(self.relation_scaling, ids))
         return N(self.spec.scalar.point(take(self.entity_scalar, rows)) + action.law.added(moves))
 
-    def relation_norms(self, ids: Ids) -> Float[Tensor, "b n"]:
+    def relation_norms(self, ids: Some) -> Float[Tensor, "b n"]:
         r"""$N(s_r \odot v_r) = N(s_r)$, with $r$ read as the module element $s_r \odot v_r$.
 
         Where $s_r$ is a unit, this is exactly 1, without a gradient of rounding errors.
         """
-        action = self.spec.scaling
+        action, numbers = self.spec.scaling, self._of_relations(self.relation_scaling, ids)
         if action.group.chart.kind in ("one", "unit"):
-            return self.relation_scaling.new_ones(len(ids), self.k)
-        numbers = take(self.relation_scaling, self._relation_rows(ids))
+            return numbers.new_ones(len(numbers), self.k)
         return N(action.law.measured(action.group.point(numbers)))

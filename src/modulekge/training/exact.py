@@ -53,7 +53,7 @@ def exact(
         else:
             losses.append(logistic_(part.scores, target, first))
         slopes.append(part.pull())
-    found = [(target.share * _sum(losses)).sum(), _sum(slopes)]
+    found = [_sum(losses).sum(), _sum(slopes)]
     if model.score_weights.grad is not None:
         found.append(model.score_weights.grad)
     loss, slope, *of_weights = workers.sum(*found)
@@ -105,8 +105,8 @@ class _Span:
     def pull(self) -> Queries:
         """Give the tables what the scores, now slopes, make of them; return the slopes by the queries."""
         model, bias = self._model, self._model.entity_bias
-        if self.scores.shape[1] < self._whole.shape[1]:
-            self._whole[:, self.scores.shape[1] :] = 0
+        if self.scores.shape[1] < self._whole.shape[1] and model.spec.score.name != "inner":
+            self._whole[:, self.scores.shape[1] :] = 0  # which products with rows of zeros are
         of_queries, of_entities, of_weights = torch.autograd.grad(
             self._made, self._inputs, self._whole.to(self._made.dtype), allow_unused=True
         )
@@ -121,9 +121,10 @@ class _Span:
 
 
 def softmax_(scores: Scores, target: Target, first: int, sums: PerQuestion | None) -> PerQuestion:
-    r"""$f \leftarrow w (\exp(f - \log\sum\exp f) - y)$ in place; return $\log\sum\exp f - \sum_e y_e f_e$.
+    r"""$f \leftarrow w (\exp(f - \rho) - y)$ in place; return $w (\rho - \sum_e y_e f_e)$.
 
-    ``first`` is the entity of the first column. If the sums are given, they are left out of the result.
+    $\rho = \log\sum\exp f$. ``first`` is the entity of the first column. If the sums are given, they are left
+    out of the result.
     """
     if gpu := kernels("modulekge.training.kernels", scores):
         losses: Tensor = gpu.softmax_(scores, target, first, sums)
@@ -137,16 +138,16 @@ def softmax_(scores: Scores, target: Target, first: int, sums: PerQuestion | Non
     else:
         scores.sub_(sums[:, None]).exp_()
     cells.subtract_()
-    return -fit
+    return -target.share * fit
 
 
 def logistic_(scores: Scores, target: Target, first: int) -> PerQuestion:
-    r"""$f \leftarrow w (\sigma(f) - y)$ in place; return $\sum_e \log(1 + e^{f_e}) - y_e f_e$."""
+    r"""$f \leftarrow w (\sigma(f) - y)$ in place; return $w \sum_e (\log(1 + e^{f_e}) - y_e f_e)$."""
     cells = _Cells(scores, target, first)
     loss = F.softplus(scores).sum(1) - cells.fit()
     scores.sigmoid_()
     cells.subtract_()
-    return loss
+    return target.share * loss
 
 
 class _Cells:

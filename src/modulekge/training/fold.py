@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn, optim
 
 from modulekge.config import Config
+from modulekge.machine import repeatable
 from modulekge.models.model import Model
 from modulekge.shapes import Ids
 from modulekge.training.losses import LOSSES, average
@@ -46,6 +47,7 @@ class Fold:
         """Draw from here on what belongs to this epoch."""
         self._generator.manual_seed((self._config.train.seed << 32) + epoch)
 
+    @repeatable()
     def __call__(self, rows: Ids) -> Tensor:
         """Take one step on some of the questions; return its loss."""
         questions, config = self._questions, self._config

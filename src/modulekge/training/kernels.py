@@ -19,13 +19,17 @@ _ROWS = 8  # entities to a program
 
 
 def softmax_(scores: Tensor, target: "Target", first: int, sums: Tensor | None) -> Tensor:
-    r"""$f \leftarrow w (\exp(f - \log\sum\exp f) - y)$ in place; return $\log\sum\exp f - \sum_e y_e f_e$."""
+    r"""$f \leftarrow w (\exp(f - \rho) - y)$ in place; return $w (\rho - \sum_e y_e f_e)$.
+
+    $\rho = \log\sum\exp f$. With many warps to a row, few rows are at work at a time, and what is read again
+    is still in the cache.
+    """
     losses = torch.empty_like(target.share)
     _softmax[(len(scores),)](
         scores, losses if sums is None else sums, losses,
         target.columns.contiguous(), target.starts, target.amount, target.share,
         first, scores.shape[1], scores.stride(0), target.everywhere,
-        sums is not None, target.everywhere > 0, _BLOCK, num_warps=8,
+        sums is not None, target.everywhere > 0, _BLOCK, num_warps=32,
     )  # fmt: skip
     return losses
 
@@ -50,7 +54,7 @@ def build(scalar: Tensor, vector: Tensor, exponential: bool, out: Tensor) -> Non
 
 
 def place(ids: Tensor, slots: Tensor) -> None:
-    r"""$slots[ids[i]] \leftarrow i$; of an entity's several places any one. Negative ids are passed over."""
+    r"""$slots[ids[i]] \leftarrow i$; of an entity's several places the last. Negative ids are passed over."""
     _place[(triton.cdiv(len(ids), 256),)](ids, slots, len(ids), False, 256)
 
 
@@ -59,17 +63,18 @@ def lift(ids: Tensor, slots: Tensor) -> None:
     _place[(triton.cdiv(len(ids), 256),)](ids, slots, len(ids), True, 256)
 
 
-def merge(ids: Tensor, slots: Tensor, rows: Tensor) -> None:
-    """Add to the row of each entity's slot its other rows."""
-    width = rows[0].numel()
-    _merge[(len(ids), triton.cdiv(width, 1024))](ids, slots, rows, width, 1024)
+def merge(ids: Tensor, slots: Tensor, tables: tuple[Tensor, Tensor]) -> None:
+    """Add to the row of each entity's slot its other rows, in their order: the sum is the same each time."""
+    widths = [rows[0].numel() for rows in tables]
+    grid = len(ids), triton.cdiv(max(widths), 1024), 2
+    _merge[grid](ids, slots, *tables, *widths, 1024, 1024)
 
 
 def update(
     tables: tuple[Tensor, Tensor],
     exponential: bool,
     sums: list[Tensor],
-    extra: list[Tensor],
+    extra: tuple[Tensor, Tensor],
     slopes: Tensor,
     slots: Tensor,
     rate: Tensor,
@@ -88,6 +93,14 @@ def update(
         len(scalar), k, eps, scalar.shape[1], vector.shape[1], exponential, out is not None,
         slopes.shape[1], _ROWS, block, num_warps=8,
     )  # fmt: skip
+
+
+def settle(ids: Tensor, slopes: Tensor, table: Tensor, total: Tensor, rate: Tensor, eps: float) -> None:
+    """Add up the slopes of each row of a small table, in the order of ``ids``, and take a step of Adagrad."""
+    width = table[0].numel()
+    _settle[(len(table), triton.cdiv(width, 32))](
+        ids, slopes.contiguous(), table, total, rate, len(ids), width, eps, 128, 32, num_warps=1
+    )
 
 
 def _tiles(rows: int, k: int) -> tuple[tuple[int, int], int]:
@@ -132,7 +145,7 @@ def _softmax(
         tl.store(scores + start + block, weight * (tl.exp(x - log) - everywhere), start + block < n)
     if SMOOTH:
         loss -= everywhere * tl.sum(linear, 0)
-    tl.store(losses + row, loss)
+    tl.store(losses + row, weight * loss)
     tl.debug_barrier()  # every thread has written its slopes before those of the answers are changed
     for j in range(low, high):
         column = tl.load(columns + j) - first
@@ -221,18 +234,55 @@ def _entity(s0, s1, s2, s3, v0, v1, v2, v3, V: tl.constexpr, EXPONENTIAL: tl.con
 def _place(ids, slots, count, LIFT: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     e = tl.load(ids + i, i < count, -1)
-    tl.store(slots + e, tl.full((BLOCK,), -1, tl.int32) if LIFT else i, e >= 0)
+    if LIFT:
+        tl.store(slots + e, tl.full((BLOCK,), -1, tl.int32), e >= 0)
+    else:
+        tl.atomic_max(slots + e, i, e >= 0)
 
 
 @triton.jit
-def _merge(ids, slots, rows, width, BLOCK: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
+def _merge(ids, slots, first, second, width, second_width, IDS: tl.constexpr, BLOCK: tl.constexpr):
+    if tl.program_id(2) == 0:
+        _merge_rows(ids, slots, first, width, IDS, BLOCK)
+    else:
+        _merge_rows(ids, slots, second, second_width, IDS, BLOCK)
+
+
+@triton.jit
+def _merge_rows(ids, slots, rows, width, IDS: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
     e = tl.load(ids + row)
-    slot = tl.load(slots + e, e >= 0, -1).to(tl.int64)
-    if (e >= 0) & (slot != row):
+    slot = tl.load(slots + e, e >= 0, -1)
+    if (e >= 0) & (slot == row):
         place = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
         inside = place < width
-        tl.atomic_add(rows + slot * width + place, tl.load(rows + row * width + place, inside, 0.0), inside)
+        total = tl.load(rows + slot.to(tl.int64) * width + place, inside, 0.0)
+        for start in range(0, row, IDS):
+            before = start + tl.arange(0, IDS)
+            same = (before < row) & (tl.load(ids + before, before < row, -1) == e)
+            for _ in range(tl.sum(same.to(tl.int32), 0)):
+                first = tl.min(tl.where(same, before, row), 0)
+                total += tl.load(rows + first.to(tl.int64) * width + place, inside, 0.0)
+                same = same & (before != first)
+        tl.store(rows + slot.to(tl.int64) * width + place, total, inside)
+
+
+@triton.jit
+def _settle(
+    ids, slopes, table, total, rate, count, width, eps, IDS: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    row = tl.program_id(0)
+    ks = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    g = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, count, IDS):
+        i = start + tl.arange(0, IDS)
+        same = tl.load(ids + i, i < count, -1) == row
+        if tl.sum(same.to(tl.int32), 0) > 0:
+            mask = same[:, None] & (ks < width)[None, :]
+            g += tl.sum(tl.load(slopes + i.to(tl.int64)[:, None] * width + ks[None, :], mask, 0.0), 0)
+    place = row.to(tl.int64) * width + ks
+    x = tl.load(table + place, ks < width, 0.0)
+    _step(table, x, g, total, place, ks < width, tl.load(rate), eps)
 
 
 @triton.jit

@@ -6,11 +6,10 @@ from torch import Tensor
 from modulekge.algebra.norms import NORM_MAPS
 from modulekge.config import PenaltyConfig
 from modulekge.models.model import Model, Some
-from modulekge.shapes import Ids
 
 
 def penalty(
-    model: Model, heads: Some, relations: Ids, tails: Some, config: PenaltyConfig
+    model: Model, heads: Some, relations: Some, tails: Some, config: PenaltyConfig
 ) -> Float[Tensor, ""]:
     r"""$\lambda (\lambda_1 G(h) + \lambda_2 G(r) + \lambda_3 G(t) + \mu (G(hr) + G(tr)))$, mean over a batch.
 

@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 
 from modulekge.config import Config
 from modulekge.errors import ConfigError
-from modulekge.machine import can_compile, compiled
+from modulekge.machine import can_compile, compiled, repeatable
 from modulekge.models.model import Model, Some
 from modulekge.shapes import Ids, Queries
 from modulekge.training.exact import Target, exact
@@ -21,7 +21,7 @@ from modulekge.training.optimize import matmul_precision
 from modulekge.training.penalty import penalty
 from modulekge.training.plateau import ease
 from modulekge.training.questions import Draw, Questions, answers_of, candidate_scores, dropout
-from modulekge.training.tables import PlainTables, tables_of
+from modulekge.training.tables import PlainTables, slopes_of, tables_of
 
 _EAGER = 3  # full batches before a step is recorded; they load and tune what it is made of
 # Numbers in the tables of entities times steps, from which on compiling pays
@@ -52,7 +52,7 @@ class Step:
         self._rows = torch.empty(config.train.batch, dtype=torch.long, device=device)
         own = model.workers.questions(config.train.batch)
         each = torch.arange(own.stop - own.start, device=device)
-        self._asked = model.part(2 * len(each))
+        self._asked = self._part(2 * len(each), len(each))
         self._share = model.entity_scalar.new_full(self._rows.shape, 1 / config.train.batch)
         self._even = Target.of(Answers(each, each), self._share[own], model.n_entities, loss)
         self._one = self._share.new_ones(())
@@ -75,6 +75,7 @@ class Step:
         model = self._model
         everywhere = (model.relation_scaling, model.relation_rotation, model.score_weights)
         model.workers.follow_([table.detach() for table in everywhere if table.numel()])
+        self._tables.begin()
         if self._stream:
             self._stream.wait_stream(torch.cuda.current_stream(self._device))
 
@@ -114,19 +115,21 @@ class Step:
             self._take(self._rows)
         return graph
 
+    @repeatable()
     def _take(self, rows: Ids) -> None:
         workers = self._model.workers
         own = workers.questions(len(rows))
-        value = self._total.new_zeros(())
         self._optimizer.zero_grad()
-        with matmul_precision(self._config.train.matmul, self._device):
-            if own.start < own.stop:
+        if own.start == own.stop:  # there are fewer than copies
+            value = self._total.new_zeros(())
+        else:
+            with matmul_precision(self._config.train.matmul, self._device):
                 batch, draw = self._questions.triples[rows[own]], Draw(self._generator, len(rows), own)
                 true = self._answers(batch)
                 loss = self._exact_loss if self._exact else self._plain_loss
                 value = loss(batch, true, self._shares(rows)[own], self._own_part(rows, true), draw)
         if workers.copies > 1:
-            slopes = [_slopes(p) for group in self._optimizer.param_groups for p in group["params"]]
+            slopes = [slopes_of(p) for group in self._optimizer.param_groups for p in group["params"]]
             workers.sum_copies_([value, *slopes])
         self._optimizer.step()
         if self._config.train.plateau:
@@ -173,7 +176,7 @@ class Step:
             pieces = (heads, answered, ends, tails, drawn)
             ids = torch.cat([piece.flatten() for piece in pieces])
             model = model.part(len(ids), bias=True)
-            self._tables.gather(ids, model)
+            self._tables.gather(ids, relations, model)
             places = torch.arange(len(ids), device=ids.device).split([piece.numel() for piece in pieces])
             heads, answered, ends, tails = places[:4]
             drawn = places[4].view_as(drawn)
@@ -187,7 +190,7 @@ class Step:
         value = (share * LOSSES[config.loss.kind](scores, answers, config.loss)).sum() + rest
         value.backward()
         if ids is not None:
-            self._tables.add(ids, model)
+            self._tables.add(ids, relations, model)
         return value.detach()
 
     def _exact_loss(
@@ -195,29 +198,33 @@ class Step:
     ) -> Float[Tensor, ""]:
         """Return the loss of a batch against all entities.
 
-        What is asked is worked out on a model of the batch's few entities, so that their slopes are added
-        to those of the whole tables, and no second whole table is made for them.
+        What is asked is worked out on a model of the batch's few entities and relations, so that their
+        slopes are added to those of the whole tables, and no second whole table is made for them.
         """
-        heads, relations, _ = batch.unbind(1)
+        heads, relations, _ = batch.T.contiguous()
         model, config, b = self._model, self._config, len(batch)
         target = self._target(true, share)
         ids = torch.cat([heads, target.columns])
         target = replace(target, columns=ids[b:])
         usual = len(ids) == len(self._asked.entity_scalar)
-        few = self._asked if usual else model.part(len(ids))
-        self._tables.gather(ids, few)
+        few = self._asked if usual else self._part(len(ids), b)
+        moves = self._tables.gather(ids, relations, few)
         ask = compiled(asked, dynamic=False) if self._compile and usual else asked
         one = config.loss.answers == "one"
         rows: Some = slice(b) if one else target.rows
-        answered = relations if one else relations[target.rows]
-        queries, rest = ask(few, slice(b), relations, rows, answered, slice(b, len(ids)), config, draw)
+        answered = rows if isinstance(moves, slice) else moves[rows]
+        queries, rest = ask(few, slice(b), moves, rows, answered, slice(b, len(ids)), config, draw)
         rest = rest if part is None else part * rest
         value, slopes = exact(model, queries, target, config.loss.kind, self._tables)
         roots = [(queries, slopes), (rest, self._one)]
         torch.autograd.backward(*zip(*(root for root in roots if root[0].requires_grad), strict=True))
-        self._tables.add(ids, few)
+        self._tables.add(ids, relations, few)
         total: Tensor = value + rest.detach()
         return total
+
+    def _part(self, entities: int, relations: int) -> Model:
+        """Return a model for what a batch asks; to tell which relation it is takes all of them."""
+        return self._model.part(entities, 0 if self._config.loss.relations else relations)
 
     def _target(self, true: Answers, share: Weights) -> Target:
         """Return what a batch asks for; where a question has one answer, little of it is made anew."""
@@ -226,18 +233,12 @@ class Step:
         return Target.of(true, share, self._model.n_entities, self._config.loss)
 
 
-def _slopes(table: Tensor) -> Tensor:
-    """Return the slopes by a table; 0 where none were worked out."""
-    table.grad = torch.zeros_like(table) if table.grad is None else table.grad
-    return table.grad
-
-
 def asked(
     model: Model,
     heads: Some,
-    relations: Ids,
+    relations: Some,
     answered_heads: Int[Tensor, " answers"] | slice,
-    answered_relations: Int[Tensor, " answers"],
+    answered_relations: Int[Tensor, " answers"] | slice,
     tails: Int[Tensor, " answers"] | slice,
     config: Config,
     draw: Draw,
@@ -248,6 +249,7 @@ def asked(
     if config.penalty.strength:
         rest = penalty(model, answered_heads, answered_relations, tails, config.penalty)
     if config.loss.relations:
+        assert isinstance(answered_relations, Tensor), "rows of some relations do not tell them from others"
         guesses = model.relation_scores(answered_heads, tails)
         rest = rest + config.loss.relations * F.cross_entropy(guesses, answered_relations)
     return queries, rest

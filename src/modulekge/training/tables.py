@@ -1,7 +1,8 @@
 """The entities in training: built of their tables, and the slopes by them brought back to the tables."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from modulekge.algebra.algebra import ALGEBRAS
 from modulekge.algebra.groups import EXPONENTIAL, FREE, NORMALISED, ONE
 from modulekge.algebra.scores import product
 from modulekge.machine import kernels
-from modulekge.models.model import Model
+from modulekge.models.model import Model, Some
 from modulekge.models.spec import ModelSpec
 from modulekge.shapes import Elements, Entities, Numbers
 from modulekge.training.optimize import GpuAdagrad
@@ -31,6 +32,9 @@ class Tables(ABC):
     def __init__(self, model: Model) -> None:
         self._model, self._scalar, self._vector = model, model.entity_scalar, model.entity_vector
 
+    def begin(self) -> None:  # noqa: B027
+        """Begin an epoch as a process would that has only now read the tables."""
+
     @abstractmethod
     def build(self, span: slice) -> Entities:
         """Return the entities of a span; rows after them, if any, are zero and mean nothing."""
@@ -40,14 +44,21 @@ class Tables(ABC):
         """Take the slopes of the loss by the entities last built."""
 
     @abstractmethod
-    def add(self, ids: Tensor, rows: Model) -> None:
-        """Take further slopes, by the tables of a model of these entities, after all spans are pulled."""
+    def add(self, ids: Tensor, relations: Tensor, rows: Model) -> None:
+        """Take further slopes, by a model of these entities and relations, after all spans are pulled."""
 
-    def gather(self, ids: Tensor, rows: Model) -> None:
-        """Make a model of as many entities one of these."""
-        for part in rows.entity_tables:
+    def gather(self, ids: Tensor, relations: Tensor, rows: Model) -> Some:
+        """Make a model of as many one of these; return by which rows it is asked for the relations."""
+        for part in rows.parameters():
             part.grad = None
         self._model.gather(ids, rows)
+        return self._model.gather_relations(relations, rows)
+
+    def _relation_slopes(self, rows: Model) -> Iterator[tuple[Tensor, Tensor]]:
+        """The tables of relations with slopes by rows of theirs; if those are the tables, none."""
+        for whole, part in zip(self._model.relation_tables, rows.relation_tables, strict=True):
+            if part is not whole and part.grad is not None and part.numel():
+                yield whole, part.grad
 
 
 class PlainTables(Tables):
@@ -77,7 +88,7 @@ class PlainTables(Tables):
                 table.grad[span] = grad
         del self._leaves, self._entities
 
-    def add(self, ids: Tensor, rows: Model) -> None:
+    def add(self, ids: Tensor, relations: Tensor, rows: Model) -> None:
         """See :meth:`Tables.add`; entities that are held elsewhere add 0 to any row."""
         places, here = self._model.places(ids)
         for whole, part in zip(self._model.entity_tables, rows.entity_tables, strict=True):
@@ -85,8 +96,9 @@ class PlainTables(Tables):
                 continue
             if here is not None:
                 part.grad.masked_fill_(~here.view(-1, *[1] * (part.dim() - 1)), 0)
-            whole.grad = torch.zeros_like(whole) if whole.grad is None else whole.grad
-            whole.grad.index_add_(0, places, part.grad)
+            slopes_of(whole).index_add_(0, places, part.grad)
+        for table, slopes in self._relation_slopes(rows):
+            slopes_of(table).index_add_(0, self._model.relation_rows(relations), slopes)
 
 
 class FusedTables(Tables):
@@ -102,6 +114,7 @@ class FusedTables(Tables):
         self._optimizer, self._gpu, count = optimizer, gpu, len(self._scalar)
         self._slots = torch.full((count,), -1, dtype=torch.int32, device=self._scalar.device)
         self._slopes: Tensor | None = None
+        self._side = torch.cuda.Stream(self._scalar.device) if self._scalar.is_cuda else None
         self._size = len(model.spec.entity(self._scalar[:1].detach(), self._vector[:1].detach())[0])
         self._k, self._exponential = model.k, model.spec.vector.chart is EXPONENTIAL
         self._ready: Tensor | None = None
@@ -125,6 +138,11 @@ class FusedTables(Tables):
             and len(v.factors) == 1
         )
 
+    def begin(self) -> None:
+        """See :meth:`Tables.begin`; the last bit may be another where an update builds the entities."""
+        if self._ready is not None and not self._alone:
+            self._gpu.build(self._scalar, self._vector, self._exponential, self._ready)
+
     def build(self, span: slice) -> Entities:
         """See :meth:`Tables.build`."""
         count = _even(span.stop - span.start)
@@ -146,24 +164,43 @@ class FusedTables(Tables):
             self._slopes = slopes.new_empty(count, *slopes.shape[1:])
         self._slopes[span] = slopes[: span.stop - span.start]
 
-    def add(self, ids: Tensor, rows: Model) -> None:
-        """See :meth:`Tables.add`; with these the tables are updated."""
-        gpu, extra = self._gpu, []
+    def add(self, ids: Tensor, relations: Tensor, rows: Model) -> None:
+        """See :meth:`Tables.add`; with these the tables are updated, those of relations meanwhile."""
+        gpu = self._gpu
+        group = self._optimizer.param_groups[0]
+        how = group["lr"], group["eps"]
+        with self._aside():
+            for table, slopes in self._relation_slopes(rows):
+                memory, relation_rows = self._optimizer.memory(table), self._model.relation_rows(relations)
+                gpu.settle(relation_rows, slopes, table, memory, *how)
         places, here = self._model.places(ids)
         ids = places if here is None else places.masked_fill(~here, -1)
         gpu.place(ids, self._slots)
-        for part in (rows.entity_scalar, rows.entity_vector):
-            extra.append(torch.zeros_like(part) if part.grad is None else part.grad.contiguous())
-            if part.numel():
-                gpu.merge(ids, self._slots, extra[-1])
-        group = self._optimizer.param_groups[0]
+        extra = tuple(slopes_of(part).contiguous() for part in (rows.entity_scalar, rows.entity_vector))
+        gpu.merge(ids, self._slots, extra)
         sums = [self._optimizer.memory(table) for table in (self._scalar, self._vector)]
         gpu.update(
             (self._scalar, self._vector), self._exponential, sums, extra, self._slopes, self._slots,
-            group["lr"], group["eps"], None if self._alone else self._ready,
+            *how, None if self._alone else self._ready,
         )  # fmt: skip
         gpu.lift(ids, self._slots)
         self._slopes = None
+        if self._side:
+            torch.cuda.current_stream().wait_stream(self._side)
+
+    @contextmanager
+    def _aside(self) -> Iterator[None]:
+        """Do something beside what comes next."""
+        if self._side:
+            self._side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._side):
+            yield
+
+
+def slopes_of(table: Tensor) -> Tensor:
+    """Return the slopes by a table; 0 where none were worked out."""
+    table.grad = torch.zeros_like(table) if table.grad is None else table.grad
+    return table.grad
 
 
 def tables_of(model: Model, optimizer: Optimizer, build: Build | None = None) -> Tables:
