@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := runs/demo
 
-.PHONY: demo test slow fuzz package docs peers gpu-check clean
+.PHONY: demo test slow fuzz package docs peers gpu-check nccl-check clean
 
 demo: .venv/installed
 	rm -rf $(DEMO)
@@ -46,6 +46,10 @@ package: .venv/installed-test
 # Every row on a GPU against the CPU; needs PyTorch with CUDA and nothing else.
 gpu-check:
 	PYTHONPATH=src $(PYTHON) scripts/gpu_check.py
+
+# Two processes over NCCL train what one trains; on one GPU too.
+nccl-check:
+	PYTHONPATH=src $(PYTHON) scripts/nccl_check.py
 
 # The documents as a site, in site/.
 docs: .venv/installed-test

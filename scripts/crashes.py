@@ -34,7 +34,7 @@ from modulekge import cli
 SETTINGS = {"model.k": 4, "train.epochs": 8, "train.every": 2, "train.batch": 2048, "train.average": 0.9}
 TRAIN = ["train", "world", "--model", "ModulE-RC", "--recipe", "none", "--out", "run"]
 TRAIN += [part for key, value in SETTINGS.items() for part in ("--set", f"{key}={value}")]
-TIMES = ("seconds", "triples_per_second")  # all that may differ
+TIMES = ("seconds", "triples_per_second", "train_seconds")  # all that may differ
 ENDED = "has had its"  # epochs, and its reports: a kill came when all was kept
 AIMS = {  # functions of the program, and how often a training enters them
     "create": 1,
@@ -58,7 +58,19 @@ OTHERS = {
     "word2vec": (["export", "run", "vectors.vec"], "vectors.vec"),
     "hub": (["export", "run", "shared", "--to", "hub"], "shared"),
     "rdf": (["export", "run", "links.nt"], "links.nt"),
-}
+    "index": (["export", "run", "index", "--to", "index"], "index"),
+    "reproduce": (
+        ["reproduce", "results", "--dataset", "world", "--models", "DistMult",
+         "--results", "results", "--runs", "runs", "--out", "tables"],
+        "results",
+    ),
+    "tune": (
+        ["tune", "world", "--model", "DistMult", "--trials", "3", "--set", "train.epochs=2",
+         "--set", "model.k=4", "--out", "search"],
+        "search/best.toml",
+    ),
+}  # fmt: skip
+ON = ("reproduce", "tune")  # go on when asked again; what a search draws depends on the trials that were cut
 
 
 class Aim(NamedTuple):
@@ -146,7 +158,7 @@ def contents(path: Path) -> dict[str, Any]:
 
 
 def _timeless(file: Path) -> Any:
-    if file.name == "epochs.jsonl" or file.name.startswith("report"):
+    if file.name == "epochs.jsonl" or file.name.startswith("report") or file.parent.name == "results":
         lines = file.read_text("utf-8").splitlines() if file.suffix == ".jsonl" else [file.read_text("utf-8")]
         return [{key: v for key, v in json.loads(line).items() if key not in TIMES} for line in lines]
     return file.read_bytes()
@@ -210,19 +222,21 @@ def killed_command(place: Path, name: str, aim: Aim, wanted: dict[str, Any]) -> 
     if end.code != -signal.SIGKILL:
         return {"aim": f"{name} {aim}", "missed": True}
     path, wrong = place / target, ""
-    if path.exists() and name != "refresh":  # whose folder goes on training, as any run does
+    if path.exists() and name not in ("refresh", *ON):  # whose folder goes on training, as any run does
         wrong = differences(contents(path), wanted)
     changed = differences(contents(place / "run"), run_before)
     if {part for part in changed.split(", ") if part} - {Path(target).name, f".{Path(target).name}.part"}:
         wrong = wrong or f"the run changed: {changed}"
     if name == "refresh" and path.exists():
         command = ["resume", "added", "--set", "train.epochs=2"]
-    elif path.exists() and not target.startswith("run/"):
+    elif path.exists() and not target.startswith("run/") and name not in ON:
         command = []
     again = run(command, place) if command else End(0, "")
     wrong = wrong or (again.output if again.code else "")
-    if not wrong and name != "refresh":
+    if not wrong and name not in ("refresh", "tune"):
         wrong = differences(contents(path), wanted)
+    if not wrong and name == "tune":
+        wrong = "" if path.exists() and "of 3 trials" in path.read_text("utf-8") else "the search did not end"
     if not wrong and name == "refresh":
         wrong = differences(_weights(path), {key: wanted[key] for key in _weights(path)})
     return {"aim": f"{name} {aim}", "wrong": wrong}
@@ -249,7 +263,7 @@ def trainings(count: int, draw: random.Random, place: Path) -> Iterator[dict[str
 def others(count: int, draw: random.Random, place: Path) -> Iterator[dict[str, Any]]:
     """Kill every other command so often."""
     (place / "new.tsv").write_text("Atlantis\tborders\tPortugal\nAtlantis\tcontinent\tEurope\n", "utf-8")
-    for name, (command, target) in OTHERS.items():
+    for name, (command, target) in OTHERS.items() if count else ():
         with tempfile.TemporaryDirectory(dir=place.parent) as here:
             whole = shutil.copytree(place, Path(here) / "whole")
             seconds = timed(command, whole)
