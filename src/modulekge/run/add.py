@@ -117,22 +117,23 @@ def _larger(run: Run, addition: Addition) -> Model:
     questions = after.questions("train")
     new = addition.is_new(questions)
     _, relations, tails = questions.unbind(1)
-    answers = _counts(relations[~new], tails[~new], (after.n_questions, len(after.entities)))
-    facts = _counts(tails[new], relations[new], (len(after.entities), after.n_questions))
-    first = len(addition.before.entities)
-    for table in (table for table in (model.entity_scalar, model.entity_vector) if table.numel()):
-        numbers = table.flatten(1)
-        mean = numbers[:first].mean(0)
-        usual = (answers @ numbers + mean) / (1 + answers.sum(1).to_dense()[:, None])
-        start = (facts @ usual)[first:] / facts.sum(1).to_dense()[first:, None]
-        table[first:] = start.view_as(table[first:])
+    with torch.sparse.check_sparse_tensor_invariants():  # to leave it open brings a warning
+        answers = _counts(relations[~new], tails[~new], (after.n_questions, len(after.entities)))
+        facts = _counts(tails[new], relations[new], (len(after.entities), after.n_questions))
+        first = len(addition.before.entities)
+        for table in (table for table in (model.entity_scalar, model.entity_vector) if table.numel()):
+            numbers = table.flatten(1)
+            mean = numbers[:first].mean(0)
+            usual = (answers @ numbers + mean) / (1 + answers.sum(1).to_dense()[:, None])
+            start = (facts @ usual)[first:] / facts.sum(1).to_dense()[first:, None]
+            table[first:] = start.view_as(table[first:])
     return model
 
 
 def _counts(rows: Int[Tensor, " m"], columns: Int[Tensor, " m"], shape: tuple[int, int]) -> Tensor:
     """How often each row meets each column, without the many that never do."""
     places = torch.stack([rows, columns])
-    return torch.sparse_coo_tensor(places, torch.ones(len(rows)), shape, check_invariants=False).coalesce()
+    return torch.sparse_coo_tensor(places, torch.ones(len(rows)), shape).coalesce()
 
 
 def _place(whole: Tensor, part: Tensor, name: str, tied: bool) -> None:
