@@ -45,9 +45,9 @@ def _no_user_folders(monkeypatch, tmp_path):
 def as_written():
     """Import a module of kernels without checks of shapes, which others get in tests but Triton is not."""
 
-    def load(beside):
-        path = Path(beside.__file__).with_name("kernels.py")
-        spec = importlib.util.spec_from_file_location("kernels", path)
+    def load(beside, name="kernels"):
+        path = Path(beside.__file__).with_name(f"{name}.py")
+        spec = importlib.util.spec_from_file_location(name, path)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         return module

@@ -29,6 +29,11 @@ def kernels(as_written):
     return module
 
 
+@pytest.fixture(scope="module")
+def entity_kernels(as_written):
+    return as_written(exact, "entity_kernels")
+
+
 @pytest.mark.parametrize("smooth", [0.0, 0.01])
 @pytest.mark.parametrize("given", [False, True])
 def test_softmax_in_place(kernels, given, smooth, monkeypatch):
@@ -72,7 +77,7 @@ ROWS = [
 
 @pytest.mark.parametrize("spec", ROWS, ids=lambda s: s.name)
 @pytest.mark.parametrize("answers", ["one", "all", "one, span by span"])
-def test_fused_tables_step_as_plain_ones(kernels, family, spec, answers, monkeypatch):
+def test_fused_tables_step_as_plain_ones(kernels, entity_kernels, family, spec, answers, monkeypatch):
     """Build, score, bring back, update: with an entity asked for twice, and one whose vector is 0."""
     if "span" in answers:
         for module in (exact, tables_module):
@@ -92,7 +97,7 @@ def test_fused_tables_step_as_plain_ones(kernels, family, spec, answers, monkeyp
         optimizer = GpuAdagrad(tables, lr=rate) if fused else make_optimizer(model, config.train)
         step = Step(model, questions, optimizer, config)
         assert FusedTables.fit(spec, GpuAdagrad(tables, lr=rate))
-        step._tables = FusedTables(model, optimizer, kernels) if fused else PlainTables(model)
+        step._tables = FusedTables(model, optimizer, entity_kernels) if fused else PlainTables(model)
         step.begin(1)
         for _ in range(2):
             step(torch.tensor([0, 1, 2, 3, 8, 9], device=DEVICE))
@@ -109,15 +114,15 @@ def test_rows_that_fused_tables_leave_to_plain_ones():
     }
 
 
-def test_rows_of_one_entity_are_added_in_their_order(kernels):
+def test_rows_of_one_entity_are_added_in_their_order(entity_kernels):
     """To the last bit as a loop adds them, whichever program is first; entities held elsewhere are left."""
     ids = torch.randint(7, (1500,), device=DEVICE)
     ids[::11] = -1
     slots = torch.full((7,), -1, dtype=torch.int32, device=DEVICE)
     tables = torch.randn(1500, 3, device=DEVICE), torch.randn(1500, 1, 2, device=DEVICE)
     before = [rows.clone() for rows in tables]
-    kernels.place(ids, slots)
-    kernels.merge(ids, slots, tables)
+    entity_kernels.place(ids, slots)
+    entity_kernels.merge(ids, slots, tables)
     for e in range(7):
         own = (ids == e).nonzero()[:, 0].tolist()
         assert int(slots[e]) == own[-1]
@@ -127,11 +132,11 @@ def test_rows_of_one_entity_are_added_in_their_order(kernels):
                 total += old[i]
             assert torch.equal(rows[own[-1]], total)
             assert torch.equal(rows[own[:-1]], old[own[:-1]])
-    kernels.lift(ids, slots)
+    entity_kernels.lift(ids, slots)
     assert (slots == -1).all()
 
 
-def test_slopes_of_relations_are_summed_and_taken(kernels):
+def test_slopes_of_relations_are_summed_and_taken(entity_kernels):
     ids = torch.randint(4, (300,), device=DEVICE)
     ids[ids == 2] = 1  # of which there are none
     table, total = torch.randn(4, 2, 21, device=DEVICE), torch.rand(4, 2, 21, device=DEVICE)
@@ -139,6 +144,6 @@ def test_slopes_of_relations_are_summed_and_taken(kernels):
     grad = torch.zeros_like(table).index_add_(0, ids, slopes)
     memory = total + grad.square()
     wanted = table - 0.3 * grad / (memory.sqrt() + 1e-10)
-    kernels.settle(ids, slopes, table, total, rate, 1e-10)
+    entity_kernels.settle(ids, slopes, table, total, rate, 1e-10)
     close(table, wanted)
     close(total, memory)

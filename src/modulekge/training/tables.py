@@ -205,7 +205,7 @@ def slopes_of(table: Tensor) -> Tensor:
 
 def tables_of(model: Model, optimizer: Optimizer, build: Build | None = None) -> Tables:
     """Return the fastest way to and from the tables of this model."""
-    gpu = kernels("modulekge.training.kernels", model.entity_scalar)
+    gpu = kernels("modulekge.training.entity_kernels", model.entity_scalar)
     one = model.workers.copies == 1  # where there are more, slopes are added up before an update
     if one and gpu and isinstance(optimizer, GpuAdagrad) and FusedTables.fit(model.spec, optimizer):
         return FusedTables(model, optimizer, gpu)
