@@ -1,11 +1,15 @@
 """The API asked at random from its own OpenAPI document: no crash, and every answer as documented."""
 
+from contextlib import closing
+
 import pytest
 import schemathesis
+import torch
 from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
 
 from modulekge.serving.http import make_app
+from modulekge.serving.service import Service
 
 NAMES = {
     "run": ["kin"],
@@ -16,9 +20,11 @@ NAMES = {
 }
 
 
-@pytest.fixture(scope="module")
-def api(service):
-    return schemathesis.openapi.from_asgi("/openapi.json", make_app(service, hosts=None))
+@pytest.fixture
+def api(folder):
+    """An application of its own for each test, since at the end of one schemathesis shuts it down."""
+    with closing(Service.open([folder, folder], torch.device("cpu"))) as service:
+        yield schemathesis.openapi.from_asgi("/openapi.json", make_app(service, hosts=None))
 
 
 def meant(value, key=""):
