@@ -49,6 +49,11 @@ def has_bfloat16(device: str) -> bool:
     return device != "cpu" or not described.exists() or "bf16" in described.read_text("utf-8")
 
 
+@cache  # each change of the filters has Python show anew what it has shown
+def _hush() -> None:
+    warnings.filterwarnings("ignore", "Deterministic behavior was enabled")
+
+
 @contextmanager
 def repeatable() -> Iterator[None]:
     """Add up in an order that is the same each time, so that the same seed gives the same bits.
@@ -60,7 +65,7 @@ def repeatable() -> Iterator[None]:
     before = torch.get_deterministic_debug_mode(), memory.fill_uninitialized_memory
     torch.use_deterministic_algorithms(True, warn_only=True)
     memory.fill_uninitialized_memory = False  # nothing here reads what it has not written
-    warnings.filterwarnings("ignore", "Deterministic behavior was enabled")
+    _hush()
     try:
         yield
     finally:
