@@ -56,7 +56,7 @@ def test_the_rows_of_the_paper():
     assert [spec.name for spec in TABLE_1] == [
         "DistMult", "RotatE", "HAKE", "NagE", "QuatE", "ModulE-RC", "ModulE-RH", "ModulE-HH",
     ]  # fmt: skip
-    assert len(ABLATIONS) == 6
+    assert len(ABLATIONS) == 9
     assert len(READINGS) == 4
 
 
@@ -65,6 +65,7 @@ SIZES = {  # parameters per entity and relation, length of a query, in units of 
     "ModulE-RC": (2, 2, 2), "ModulE-RH": (4, 4, 4), "ModulE-HH": (7, 7, 4),
     "ModulE-RC-scalar": (1, 1, 1), "ModulE-RH-scalar": (1, 1, 1), "ModulE-HH-scalar": (4, 4, 4),
     "ModulE-RC-vector": (1, 1, 2), "ModulE-RH-vector": (3, 3, 4), "ModulE-HH-vector": (3, 3, 4),
+    "ModulE-RC-rotation": (2, 1, 2), "ModulE-RH-rotation": (4, 3, 4), "ModulE-HH-rotation": (7, 3, 4),
     "ModulE-HH-unit": (7, 6, 4), "ModulE-HH-left": (7, 7, 4), "ModulE-HH-outer": (7, 7, 4),
     "ModulE-HH-inner": (7, 7, 4),
     "TransE": (1, 1, 1), "TransE-L2": (1, 1, 1), "ComplEx": (2, 2, 2), "NagE-SU2": (4, 3, 4),
@@ -288,7 +289,7 @@ TIEABLE = [spec for spec in MODELS.values() if spec.tieable]
 def test_what_can_be_tied():
     assert {s.name for s in MODELS.values()} - {s.name for s in TIEABLE} == {
         "ModulE-HH", "ModulE-HH-unit", "ModulE-HH-left", "ModulE-HH-outer", "ModulE-HH-inner",
-        "HopfE-fibre", "GrpQ8", "BiQUE",
+        "ModulE-HH-rotation", "HopfE-fibre", "GrpQ8", "BiQUE",
     }  # fmt: skip
     assert not row("x", "R", "C", "(R,+)", "U(1)", "distance").tieable  # what is added is then turned
     with pytest.raises(ModulekgeError, match="no adjoints"):

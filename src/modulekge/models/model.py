@@ -119,12 +119,17 @@ class Model(nn.Module):
         """Make a part of as many relations one of these; return by which rows it is asked for them."""
         if part.relation_scaling is self.relation_scaling:
             return relations
-        rows, count = self.relation_rows(relations), len(relations)
         for table, few in zip(self.relation_tables, part.relation_tables, strict=True):
-            torch.index_select(table, 0, rows, out=few)
+            torch.index_select(table, 0, self.relation_rows(relations), out=few)
+        return self.part_rows(relations)
+
+    def part_rows(self, relations: Ids) -> Some:
+        """Return by which rows a part of these relations is asked for them: each by its own."""
+        count = len(relations)
         if not self.tied:
             return slice(count)
-        return torch.arange(count, device=rows.device) + count * (relations >= len(self.relation_scaling))
+        adjoint = relations >= len(self.relation_scaling)
+        return torch.arange(count, device=relations.device) + count * adjoint
 
     def places(self, ids: Ids) -> tuple[Ids, Bool[Tensor, " b"] | None]:
         """Return the row of each entity in the tables here, and which are: the others get any row.

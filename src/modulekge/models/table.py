@@ -57,6 +57,8 @@ ABLATIONS = (
         replace(whole, name=f"{whole.name}-vector", scalar=TRIVIAL, scaling=FIXED_SCALE)
         for whole in (RC, RH, HH)
     ),
+    # The vector as what varies from head to tail: entities have both parts, relations rotate and no more
+    *(replace(whole, name=f"{whole.name}-rotation", scaling=FIXED_SCALE) for whole in (RC, RH, HH)),
 )
 
 READINGS = (

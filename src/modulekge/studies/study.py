@@ -99,13 +99,13 @@ class Study:
             return Line(first.dataset, label, what, paper, tuple(values), interval, over, first.command)
 
         if self.relations:
-            known = TABLE_4.get(first.model.removesuffix("-xy"), {})
+            known = TABLE_4.get(_published(first.model), {})
             names = sorted({name for result in found for name in result.relations} | known.keys())
             return [
                 line(name, known.get(name), [r.relations[name] for r in found if name in r.relations], None)
                 for name in names
             ]
-        figures = self.paper.get((first.dataset, first.model.removesuffix("-xy")), {})
+        figures = self.paper.get((first.dataset, _published(first.model)), {})
         return [
             line(m, figures.get(m), [r.both[m] for r in found], found[0].intervals[m] if found else None)
             for m in self.metrics
@@ -122,9 +122,14 @@ def _interval(
     return (max(0.0, mean - half), min(1.0, mean + half)), f"{len(values)} seeds"
 
 
+def _published(model: str) -> str:
+    """Return under which name the paper has figures of a model: of vectors there are two readings."""
+    return model.removesuffix("-xy").replace("-rotation", "-vector")
+
+
 def _base(model: str) -> str:
     """An ablation is trained with the recipe of the model it is one of."""
-    for ending in ("-scalar", "-vector"):
+    for ending in ("-scalar", "-vector", "-rotation"):
         if model.endswith(ending):
             return model.removesuffix(ending)
     return ""
@@ -160,7 +165,7 @@ STUDIES = {
             "ablation",
             "Table 3: scalar, vector, both",
             ("FB15k-237", "WN18RR"),
-            tuple(f"{model}{part}" for model in _OURS for part in ("-scalar", "-vector", "")),
+            tuple(f"{model}{part}" for model in _OURS for part in ("-scalar", "-vector", "-rotation", "")),
             metrics=("mrr", "hits@1"),
             paper=TABLE_3,
         ),

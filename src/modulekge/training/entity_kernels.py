@@ -24,6 +24,16 @@ def build(scalar: Tensor, vector: Tensor, exponential: bool, out: Tensor) -> Non
     )  # fmt: skip
 
 
+def gather(ids: Tensor, relations: Tensor, tables: tuple[tuple[Tensor, Tensor], ...]) -> None:
+    r"""$few[i] \leftarrow table[ids[i]]$ of two tables of entities, and so of two of relations."""
+    (a, a_few), (b, b_few), (c, c_few), (d, d_few) = tables
+    widths = [table[0].numel() for table, _ in tables]
+    grid = len(ids), triton.cdiv(max(*widths, 1), 1024), 4
+    _gather[grid](
+        ids, relations, a, b, c, d, a_few, b_few, c_few, d_few, *widths, len(relations), 1024
+    )  # fmt: skip
+
+
 def place(ids: Tensor, slots: Tensor) -> None:
     r"""$slots[ids[i]] \leftarrow i$; of an entity's several places the last. Negative ids are passed over."""
     _place[(triton.cdiv(len(ids), 256),)](ids, slots, len(ids), False, 256)
@@ -141,6 +151,31 @@ def _entity(s0, s1, s2, s3, v0, v1, v2, v3, V: tl.constexpr, EXPONENTIAL: tl.con
         else:
             v0, v1, v2, v3, _, _ = _normalised(v0, v1, v2, v3)
     return _product(s0, s1, s2, s3, v0, v1, v2, v3)
+
+
+@triton.jit
+def _gather(
+    ids, relations, a, b, c, d, a_few, b_few, c_few, d_few, a_width, b_width, c_width, d_width, moves,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    table = tl.program_id(2)
+    if table == 0:
+        _copy(ids, a, a_few, a_width, BLOCK)
+    elif table == 1:
+        _copy(ids, b, b_few, b_width, BLOCK)
+    elif tl.program_id(0) < moves:
+        if table == 2:
+            _copy(relations, c, c_few, c_width, BLOCK)
+        else:
+            _copy(relations, d, d_few, d_width, BLOCK)
+
+
+@triton.jit
+def _copy(ids, table, few, width, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    place = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = place < width
+    tl.store(few + row * width + place, tl.load(table + tl.load(ids + row) * width + place, inside), inside)
 
 
 @triton.jit

@@ -164,6 +164,18 @@ class FusedTables(Tables):
             self._slopes = slopes.new_empty(count, *slopes.shape[1:])
         self._slopes[span] = slopes[: span.stop - span.start]
 
+    def gather(self, ids: Tensor, relations: Tensor, rows: Model) -> Some:
+        """See :meth:`Tables.gather`; where all rows are here, one kernel copies them."""
+        model = self._model
+        if model.workers.shards > 1 or rows.relation_scaling is model.relation_scaling:
+            return super().gather(ids, relations, rows)
+        for part in rows.parameters():
+            part.grad = None
+        entities = zip(model.entity_tables[:2], rows.entity_tables[:2], strict=True)
+        moves = zip(model.relation_tables, rows.relation_tables, strict=True)
+        self._gpu.gather(ids, model.relation_rows(relations), (*entities, *moves))
+        return model.part_rows(relations)
+
     def add(self, ids: Tensor, relations: Tensor, rows: Model) -> None:
         """See :meth:`Tables.add`; with these the tables are updated, those of relations meanwhile."""
         gpu = self._gpu
