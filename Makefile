@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := runs/demo
 
-.PHONY: demo test slow fuzz package docs peers gpu-check nccl-check clean
+.PHONY: demo test slow fuzz atheris package docs peers gpu-check nccl-check clean
 
 demo: .venv/installed
 	rm -rf $(DEMO)
@@ -27,6 +27,11 @@ slow: .venv/installed-test
 FUZZ ?= 300
 fuzz: .venv/installed-test
 	$(BIN)/python scripts/fuzz.py --seconds $(FUZZ)
+
+# The same readers with Atheris; where there is no wheel of it, clang has to be there to build one.
+atheris: .venv/installed-test
+	$(BIN)/python -c "import atheris" 2> /dev/null || $(BIN)/pip install --quiet atheris
+	$(BIN)/python scripts/fuzz_atheris.py -max_total_time=$(FUZZ)
 
 # The wheel and the sdist, each installed where nothing else is, and used from training to the page.
 package: .venv/installed-test

@@ -130,6 +130,11 @@ def layout_target(folder: Path) -> Target:
     return Target("OpenKE", ids, lambda: read_dataset(folder / "numbered"), [good])
 
 
+def targets(folder: Path) -> list[Target]:
+    """Return all readers; their files are in a folder that is empty."""
+    return [*text_targets(folder), layout_target(folder), *run_targets(folder)]
+
+
 def changed(data: bytes, others: list[bytes], draw: random.Random) -> bytes:
     """Return an input with one to four small changes, or spliced with another."""
     for _ in range(draw.randint(1, 4)):
@@ -208,12 +213,11 @@ def main() -> int:
     asked = parser.parse_args()
     draw, broken = random.Random(asked.seed), Counter[str]()
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        targets = [*text_targets(folder), layout_target(folder), *run_targets(folder)]
-        good = {target.file: target.kept[0] for target in targets}
+        readers = targets(Path(scratch))
+        good = {target.file: target.kept[0] for target in readers}
         ends = time.monotonic() + asked.seconds
         while time.monotonic() < ends:
-            target = draw.choice(targets)
+            target = draw.choice(readers)
             error = try_once(target, draw)
             if error:
                 key = f"{target.name}: {type(error).__name__}: {str(error)[:200]}"
@@ -222,8 +226,8 @@ def main() -> int:
                     file.write_bytes(target.file.read_bytes())
                 broken[key] += 1
             target.file.write_bytes(good[target.file])
-    done = {"runs": sum(t.runs for t in targets), "kept": sum(len(t.kept) for t in targets)}
-    reached = len(set().union(*(t.reached for t in targets)))
+    done = {"runs": sum(t.runs for t in readers), "kept": sum(len(t.kept) for t in readers)}
+    reached = len(set().union(*(t.reached for t in readers)))
     print(json.dumps({**done, "reached": reached, "seed": asked.seed, "broken": broken}, indent=1))
     return int(bool(broken))
 
