@@ -2,6 +2,7 @@ r"""The passes of a step over the tables of entities, and over the rows of a bat
 
 Elements of $\mathbb R \subset \mathbb C \subset \mathbb H$ are written out as quaternions ``x0 .. x3``, the
 first ``D`` components in memory and the others 0; with ``D = 0``, a chart without numbers, they are $1$.
+Entities as products need them, and the slopes by them, may be bfloat16; the tables are float32.
 """
 
 import triton
@@ -91,10 +92,10 @@ def _tiles(rows: int, k: int) -> tuple[tuple[int, int], int]:
 
 @triton.jit
 def _load(x, step, mask, D: tl.constexpr):
-    x0 = tl.load(x, mask, 0.0) if D > 0 else tl.where(mask, 1.0, 0.0)
-    x1 = tl.load(x + step, mask, 0.0) if D > 1 else tl.zeros_like(x0)
-    x2 = tl.load(x + 2 * step, mask, 0.0) if D > 2 else tl.zeros_like(x0)
-    x3 = tl.load(x + 3 * step, mask, 0.0) if D > 3 else tl.zeros_like(x0)
+    x0 = tl.load(x, mask, 0.0).to(tl.float32) if D > 0 else tl.where(mask, 1.0, 0.0)
+    x1 = tl.load(x + step, mask, 0.0).to(tl.float32) if D > 1 else tl.zeros_like(x0)
+    x2 = tl.load(x + 2 * step, mask, 0.0).to(tl.float32) if D > 2 else tl.zeros_like(x0)
+    x3 = tl.load(x + 3 * step, mask, 0.0).to(tl.float32) if D > 3 else tl.zeros_like(x0)
     return x0, x1, x2, x3
 
 

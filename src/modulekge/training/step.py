@@ -66,7 +66,8 @@ class Step:
         worth = steps * numbers >= _WORTH_COMPILING[device.type]
         self._compile = alike and worth and can_compile(device.type)
         build = compiled(model.spec.entity) if self._compile else None
-        self._tables = tables_of(model, optimizer, build) if self._exact else PlainTables(model)
+        matmul = config.train.matmul
+        self._tables = tables_of(model, optimizer, build, matmul) if self._exact else PlainTables(model)
 
     def begin(self, epoch: int) -> None:
         """Draw from here on what belongs to this epoch."""
