@@ -4,6 +4,7 @@ from dataclasses import asdict
 
 import pytest
 
+from modulekge.config import read_config
 from modulekge.errors import ModulekgeError
 from modulekge.models.table import MODELS
 from modulekge.run.train import find_recipe
@@ -75,6 +76,26 @@ def test_an_ablation_has_the_settings_of_the_model_it_is_one_of():
         whole.penalty,
         whole.train.batch,
     )
+
+
+def test_ablations_that_are_one_row_are_trained_once(tmp_path):
+    groups = STUDIES["ablation"].cells()
+    assert {cell.model: cell.twins for (cell,) in groups if cell.twins} == {
+        "ModulE-RC-scalar": ("ModulE-RH-scalar",), "ModulE-RH-scalar": ("ModulE-RC-scalar",),
+        "ModulE-RH-vector": ("ModulE-HH-vector",), "ModulE-HH-vector": ("ModulE-RH-vector",),
+    }  # fmt: skip
+    recipes = {
+        cell.name: read_config(find_recipe(cell.dataset, cell.recipe or cell.model)) for (cell,) in groups
+    }
+    for recipe in recipes.values():
+        del recipe["model"]["name"]
+    for (cell,) in groups:
+        for name in cell.names:
+            assert recipes[name] == recipes[cell.name]
+    scalar = Cell("WN18RR", "ModulE-RC-scalar")
+    other = Cell("WN18RR", "ModulE-RH-scalar", twins=("ModulE-RC-scalar",))
+    keep(tmp_path, scalar, 0.4)
+    assert read_result(other, tmp_path) == read_result(scalar, tmp_path)
 
 
 def test_lines_compare_means_over_seeds_with_the_paper(tmp_path):

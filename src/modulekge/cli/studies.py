@@ -44,7 +44,8 @@ def reproduce(
     """
     chosen = study_named(study)
     cells = chosen.cells(dataset or (), models or (), seeds, quick)
-    missing = [cell for group in cells for cell in group if not read_result(cell, results)]
+    wanted = (cell for group in cells for cell in group if not read_result(cell, results))
+    missing = list({min(cell.names): cell for cell in wanted}.values())
     err = show.console(stderr=True)
     for number, cell in enumerate([] if render else missing, start=1):
         err.print(f"[{number} of {len(missing)}] {cell.command}")

@@ -30,12 +30,18 @@ class Cell:
     recipe: str = ""  # the model whose recipe is used; its own unless said
     settings: tuple[tuple[str, Any], ...] = ()
     seed: int = 0
+    twins: tuple[str, ...] = ()  # models that are the same row under other names, with the same settings
 
     @property
     def name(self) -> str:
         """The name of its file; cells of different studies that are the same training share it."""
-        words = [f"{key.split('.')[-1]}{value}" for key, value in self.settings]
-        return "-".join([self.dataset, self.model, *words, f"seed{self.seed}"])
+        return self.names[0]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its name, then those of its twins, whose results are its own."""
+        words = [*(f"{key.split('.')[-1]}{value}" for key, value in self.settings), f"seed{self.seed}"]
+        return tuple("-".join([self.dataset, model, *words]) for model in (self.model, *self.twins))
 
     @property
     def command(self) -> str:
@@ -67,15 +73,10 @@ class Result:
     fingerprint: str
 
 
-def result_file(cell: Cell, results: Path) -> Path:
-    """Where the result of a cell is, or would be."""
-    return results / f"{cell.name}.json"
-
-
 def read_result(cell: Cell, results: Path) -> Result | None:
-    """Return the result of a cell, if it has been run."""
-    path = result_file(cell, results)
-    if not path.exists():
+    """Return the result of a cell, if it or a twin has been run."""
+    path = next((path for name in cell.names if (path := results / f"{name}.json").exists()), None)
+    if path is None:
         return None
     try:
         return typed(Result, json.loads(path.read_text("utf-8")))
@@ -125,4 +126,4 @@ def run_cell(cell: Cell, results: Path, runs: Path) -> Iterator[Glance | EpochRe
         fingerprint=report.fingerprint,
     )
     results.mkdir(parents=True, exist_ok=True)
-    write_file(result_file(cell, results), json.dumps(asdict(result), indent=1) + "\n")
+    write_file(results / f"{cell.name}.json", json.dumps(asdict(result), indent=1) + "\n")

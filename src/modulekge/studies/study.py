@@ -7,6 +7,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from modulekge.errors import unknown
+from modulekge.models.table import MODELS
 from modulekge.studies.cell import Cell, Result, read_result
 from modulekge.studies.paper import METRICS, TABLE_2, TABLE_3, TABLE_4
 
@@ -70,7 +71,7 @@ class Study:
             chosen = chosen if models else [m for m in chosen if m in QUICK_MODELS]
         return [
             [
-                Cell(dataset, model, _base(model), self._settings(model, variant), seed)
+                Cell(dataset, model, _base(model), self._settings(model, variant), seed, self._twins(model))
                 for seed in range(seeds)
             ]
             for dataset in (datasets or self.datasets)
@@ -81,6 +82,12 @@ class Study:
     def _settings(self, model: str, variant: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, Any], ...]:
         match = self.matched.get(model)
         return tuple(match(dict(variant)).items()) if match else variant
+
+    def _twins(self, model: str) -> tuple[str, ...]:
+        """Return the ablations here that are this one under another name."""
+        ablations = [other for other in self.models if _base(other)]
+        same = [other for other in ablations if MODELS[other].words() == MODELS[model].words()]
+        return tuple(other for other in same if other != model) if model in ablations else ()
 
     def lines(self, cells: Iterable[list[Cell]], results: Path) -> list[Line]:
         """Return every figure of these cells beside the paper's."""
