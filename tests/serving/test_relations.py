@@ -157,7 +157,7 @@ def test_every_row_is_read_and_commutative_ones_say_so(name, family, tmp_path):
     assert algebra.compared == 3
     # HAKE's last relation also weighs what is compared
     abelian = {"DistMult", "RotatE", "RotatE-xy", "ComplEx", "ModulE-RC", "TransE", "TransE-L2"}
-    abelian |= {f"ModulE-{x}-scalar" for x in ("RC", "RH")} | {"ModulE-RC-vector"}
+    abelian |= {f"ModulE-{x}-scalar" for x in ("RC", "RH")} | {"ModulE-RC-vector", "ModulE-RC-rotation"}
     assert algebra.commutative == (name in abelian)
 
 
