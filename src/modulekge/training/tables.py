@@ -51,8 +51,12 @@ class Tables(ABC):
         """Make a model of as many one of these; return by which rows it is asked for the relations."""
         for part in rows.parameters():
             part.grad = None
+        self._look_up(ids, relations, rows)
+        return self._model.part_rows(relations, rows)
+
+    def _look_up(self, ids: Tensor, relations: Tensor, rows: Model) -> None:
         self._model.gather(ids, rows)
-        return self._model.gather_relations(relations, rows)
+        self._model.gather_relations(relations, rows)
 
     def _relation_slopes(self, rows: Model) -> Iterator[tuple[Tensor, Tensor]]:
         """The tables of relations with slopes by rows of theirs; if those are the tables, none."""
@@ -167,17 +171,14 @@ class FusedTables(Tables):
             self._slopes = slopes.new_empty(count, *slopes.shape[1:])
         self._slopes[span] = slopes[: span.stop - span.start]
 
-    def gather(self, ids: Tensor, relations: Tensor, rows: Model) -> Some:
-        """See :meth:`Tables.gather`; where all rows are here, one kernel copies them."""
+    def _look_up(self, ids: Tensor, relations: Tensor, rows: Model) -> None:
         model = self._model
         if model.workers.shards > 1 or rows.relation_scaling is model.relation_scaling:
-            return super().gather(ids, relations, rows)
-        for part in rows.parameters():
-            part.grad = None
+            super()._look_up(ids, relations, rows)
+            return
         entities = zip(model.entity_tables[:2], rows.entity_tables[:2], strict=True)
         moves = zip(model.relation_tables, rows.relation_tables, strict=True)
-        self._gpu.gather(ids, model.relation_rows(relations), (*entities, *moves))
-        return model.part_rows(relations)
+        self._gpu.gather(ids, model.relation_rows(relations), (*entities, *moves))  # all in one launch
 
     def add(self, ids: Tensor, relations: Tensor, rows: Model) -> None:
         """See :meth:`Tables.add`; with these the tables are updated, those of relations meanwhile."""
