@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from modulekge.algebra import distance
 from modulekge.algebra.groups import EXPONENTIAL
 from modulekge.config import make_config
 from modulekge.models.model import Model
@@ -31,6 +32,7 @@ def kernels(as_written):
 
 @pytest.fixture(scope="module")
 def entity_kernels(as_written):
+    as_written(distance)  # of which it uses one
     return as_written(exact, "entity_kernels")
 
 

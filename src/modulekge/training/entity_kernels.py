@@ -9,6 +9,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from modulekge.algebra.kernels import store
+
 _ROWS = 8  # entities to a program
 
 
@@ -97,18 +99,6 @@ def _load(x, step, mask, D: tl.constexpr):
     x2 = tl.load(x + 2 * step, mask, 0.0).to(tl.float32) if D > 2 else tl.zeros_like(x0)
     x3 = tl.load(x + 3 * step, mask, 0.0).to(tl.float32) if D > 3 else tl.zeros_like(x0)
     return x0, x1, x2, x3
-
-
-@triton.jit
-def _store(x, step, mask, x0, x1, x2, x3, D: tl.constexpr):
-    if D > 0:
-        tl.store(x, x0, mask)
-    if D > 1:
-        tl.store(x + step, x1, mask)
-    if D > 2:
-        tl.store(x + 2 * step, x2, mask)
-    if D > 3:
-        tl.store(x + 3 * step, x3, mask)
 
 
 @triton.jit
@@ -235,19 +225,25 @@ def _settle(
 
 
 @triton.jit
+def _tile(count, k, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    """The entities and blocks of a program, and which of them there are."""
+    es = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
+    ks = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    return es, ks, (es < count) & (ks < k)
+
+
+@triton.jit
 def _build(
     s, v, out, count, rows, k, S: tl.constexpr, V: tl.constexpr, EXPONENTIAL: tl.constexpr,
     D: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    es = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
-    ks = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (es < count) & (ks < k)
+    es, ks, inside = _tile(count, k, ROWS, BLOCK)
     s0, s1, s2, s3 = _load(s + es * S * k + ks, k, inside, S)
     v0, v1, v2, v3 = _load(v + es * V * k + ks, k, inside, V)
     x0, x1, x2, x3 = _entity(s0, s1, s2, s3, v0, v1, v2, v3, V, EXPONENTIAL)
     x0, x1 = tl.where(inside, x0, 0.0), tl.where(inside, x1, 0.0)
     x2, x3 = tl.where(inside, x2, 0.0), tl.where(inside, x3, 0.0)
-    _store(out + es * D * k + ks, k, (es < rows) & (ks < k), x0, x1, x2, x3, D)
+    store(out + es * D * k + ks, k, (es < rows) & (ks < k), x0, x1, x2, x3, D)
 
 
 @triton.jit
@@ -283,9 +279,7 @@ def _update(
     S: tl.constexpr, V: tl.constexpr, EXPONENTIAL: tl.constexpr, BUILD: tl.constexpr,
     D: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    es = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
-    ks = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (es < count) & (ks < k)
+    es, ks, inside = _tile(count, k, ROWS, BLOCK)
     s0, s1, s2, s3 = _load(s + es * S * k + ks, k, inside, S)
     v0, v1, v2, v3 = _load(v + es * V * k + ks, k, inside, V)
     g0, g1, g2, g3 = _load(slopes + es * D * k + ks, k, inside, D)
@@ -317,4 +311,4 @@ def _update(
         )  # fmt: skip
     if BUILD:
         n0, n1, n2, n3 = _entity(n0, n1, n2, n3, v0, v1, v2, v3, V, EXPONENTIAL)
-        _store(out + es * D * k + ks, k, inside, n0, n1, n2, n3, D)
+        store(out + es * D * k + ks, k, inside, n0, n1, n2, n3, D)
