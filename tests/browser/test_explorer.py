@@ -39,6 +39,12 @@ def stands(page, text):
     expect(page).to_have_url(re.compile(re.escape(text)))
 
 
+def scroll(page, down):
+    """Scroll the page, and wait until it has heard of it."""
+    heard = "new Promise((heard) => addEventListener('scroll', () => heard(), { once: true }))"
+    page.evaluate(f"() => {{ const done = {heard}; scrollTo(0, {down}); return done; }}")
+
+
 def scrolled(page, wanted):
     """Wait until the page is scrolled so far."""
     for _ in range(100):
@@ -89,9 +95,7 @@ def test_from_a_search_to_an_answer_and_why(page):
 def test_back_and_forward_restore_views(page):
     choose(page, "France")
     heading(page, "France")
-    page.evaluate("scrollTo(0, 300)")
-    scrolled(page, 300)
-    page.wait_for_timeout(100)
+    scroll(page, 300)
     page.get_by_role("link", name="Spain").first.click()
     heading(page, "Spain")
     assert page.evaluate("scrollY") == 0
@@ -104,6 +108,38 @@ def test_back_and_forward_restore_views(page):
     scrolled(page, 300)
     page.go_forward()
     heading(page, "Spain")
+
+
+HOLD = """() => { // answers about Spain wait until the history has moved, of which the page has not heard yet
+  const real = fetch;
+  window.fetch = async (url, options) => {
+    const got = await real(url, options);
+    if (!window.holding || !url.includes("Spain")) return got;
+    const text = await got.text();
+    await new Promise((give) => addEventListener("popstate", give, { once: true }));
+    return { ok: got.ok, status: got.status, text: async () => text };
+  };
+}"""
+
+
+def test_a_view_that_comes_late_takes_no_other_views_place_in_the_history(page):
+    page.evaluate(HOLD)
+    choose(page, "France")
+    heading(page, "France")
+    scroll(page, 300)
+    page.get_by_role("link", name="Spain").first.click()
+    heading(page, "Spain")
+    assert page.evaluate("document.documentElement.scrollHeight - innerHeight") < 300  # shorter than France
+    choose(page, "Japan")
+    heading(page, "Japan")
+    page.evaluate("holding = true")
+    with page.expect_response(re.compile("entity.*Spain")):
+        page.go_back()
+    page.wait_for_timeout(300)
+    heading(page, "Japan")  # Spain is held
+    page.go_back()
+    heading(page, "France")
+    scrolled(page, 300)
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -24,7 +24,7 @@ let drawing = new AbortController(), entry = null, current = null; // entry: the
 async function draw() {
   drawing.abort();
   drawing = new AbortController();
-  const { signal } = drawing, { view, params } = parse(location.hash);
+  const { signal } = drawing, { view, params } = parse(location.hash), drawn = visit();
   const slow = setTimeout(() => main.setAttribute("aria-busy", "true"), SLOW);
   signal.addEventListener("abort", () => clearTimeout(slow));
   try {
@@ -36,10 +36,10 @@ async function draw() {
     if (!VIEWS.has(view)) throw new ServerError(`This page has no view “${view}”; begin at the start page.`);
     const shown = await VIEWS.get(view).show({ run: chosen, runs, params, signal, fail });
     if (signal.aborted) return;
-    place(shown);
+    place(shown, drawn);
   } catch (error) {
     if (signal.aborted) return;
-    if (error.status === 401) askForToken(error.message);
+    if (error.status === 401) askForToken(error.message, drawn);
     else fail(error, draw);
   } finally {
     clearTimeout(slow);
@@ -47,8 +47,15 @@ async function draw() {
   }
 }
 
+/** Return the name of the entry of the history that the address stands for: a new one unless visited before. */
+function visit() {
+  const name = history.state?.entry ?? `${Date.now()} ${Math.random()}`;
+  history.replaceState({ entry: name }, "");
+  return name;
+}
+
 /** Put a view on the page: what had the focus keeps it where it is still there, else the heading has it. */
-function place({ title, body, said }) {
+function place({ title, body, said }, drawn) {
   const active = document.activeElement;
   const kept = active === runChoice || (main.contains(active) && active.id);
   banner.hidden = true;
@@ -59,8 +66,7 @@ function place({ title, body, said }) {
   heading?.setAttribute("tabindex", "-1");
   const same = kept ? named(active.id) : null;
   (same ?? heading)?.focus({ preventScroll: true });
-  entry = history.state?.entry ?? `${Date.now()} ${Math.random()}`; // a new one unless by the back button
-  history.replaceState({ entry }, "");
+  entry = drawn; // not the one the history is at now: it may have moved on, unheard of yet
   if (!same) scrollTo(0, scrolled.get(entry) ?? 0);
 }
 
@@ -95,7 +101,7 @@ function fail(error, retry) {
   banner.hidden = false;
 }
 
-function askForToken(message) {
+function askForToken(message, drawn) {
   const input = el("input", { type: "password", id: "token", autocomplete: "off", required: true });
   const keep = (event) => {
     event.preventDefault();
@@ -109,7 +115,7 @@ function askForToken(message) {
     el("button", "Continue"),
     el("p.quiet", "It is kept in this tab only, and forgotten when the tab is closed."),
   );
-  place({ title: "Token", body: [form] });
+  place({ title: "Token", body: [form] }, drawn);
   input.focus();
 }
 
