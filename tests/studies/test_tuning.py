@@ -100,9 +100,8 @@ def test_when_time_is_up_nothing_is_lost(search, tmp_path):
 
 def test_poor_trials_are_pruned(family, tmp_path):
     # A vast penalty leaves all entities alike; four good trials come first, as the pruner waits for as many
-    search = search_in(
-        tmp_path, family, {"penalty.strength": (0.0, 1000.0)}, [{"train": {"epochs": 30, "every": 5}}]
-    )
+    fixed = [{"train": {"epochs": 30, "every": 5, "batch": 4}, "model": {"name": "ComplEx", "k": 8}}]
+    search = search_in(tmp_path, family, {"penalty.strength": (0.0, 1000.0)}, fixed)
     study = open_study(search, 0)
     for strength in (0.0, 0.0, 0.0, 0.0, 1000.0):
         study.enqueue_trial({"penalty.strength": strength})
