@@ -170,10 +170,15 @@ def _answering() -> Iterator[None]:
     try:
         yield
     except RuntimeError:
-        raise LostError(
-            "a process of this job ended or does not answer; what was kept stays, and 'modulekge resume' "
-            "goes on from it, as torchrun does by itself with --max-restarts"
-        ) from None
+        raise lost() from None
+
+
+def lost() -> LostError:
+    """Return what to raise where a process of this job is gone."""
+    return LostError(
+        "a process of this job ended or does not answer; what was kept stays, and 'modulekge resume' "
+        "goes on from it, as torchrun does by itself with --max-restarts"
+    )
 
 
 def many() -> bool:

@@ -34,7 +34,7 @@ from modulekge.cli.app import (
 from modulekge.config import parse_setting, write_config
 from modulekge.data.dataset import Dataset, Split
 from modulekge.data.spread import Files
-from modulekge.errors import ConfigError, EndedError
+from modulekge.errors import ConfigError, EndedError, LostError
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.odds import Asked
 from modulekge.evaluation.report import Report
@@ -46,7 +46,7 @@ from modulekge.run.trackers import TRACKERS, Tracker, Tracking, make_trackers
 from modulekge.run.train import Run, continue_run, default_folder, load, plan
 from modulekge.training.fit import EpochRecord, Glance
 from modulekge.training.optimize import pick_device
-from modulekge.workers import many, restarted, workers
+from modulekge.workers import lost, many, restarted, workers
 
 Track = Annotated[
     list[str] | None,
@@ -213,11 +213,17 @@ def _calibrate(folder: RunFolder) -> None:
 def _gentle_interrupt(out: Console) -> Iterator[list[int]]:
     """Turn the first Ctrl-C, or SIGTERM of a scheduler, into a mark in the list; the second stops at once.
 
-    One of several processes stops at once: the others would wait for it.
+    One of several processes stops at once: the others would wait for it. Torchrun ends so those that are left
+    of a job, often before they have missed the one that is gone.
     """
     marks: list[int] = []
     if many():
-        yield marks
+        signal.signal(signal.SIGTERM, _end)
+        try:
+            yield marks
+        except LostError:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it ends by itself, and says why
+            raise
         return
 
     def handle(number: int, frame: Any) -> None:
@@ -234,6 +240,10 @@ def _gentle_interrupt(out: Console) -> Iterator[list[int]]:
         yield marks
     finally:
         give_back()
+
+
+def _end(number: int, frame: Any) -> None:
+    raise lost()
 
 
 @app.command(epilog="Example: modulekge evaluate runs/wn --split valid --json")
