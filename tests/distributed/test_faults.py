@@ -132,6 +132,19 @@ def test_without_restarts_a_killed_process_ends_the_job_with_one_line(ring, alon
     assert len(records(run)) == len(kept) + 1
 
 
+def test_a_process_that_torchrun_ends_says_why(ring, tmp_path):
+    """Its signal may come before the process has missed the one that is gone."""
+    run = tmp_path / "run"
+    with launched(2, *train(ring, run, **{"train.epochs": 4000})) as job:
+        until(job, run, 2)
+        first, second = workers_of(job)
+        os.kill(second, signal.SIGKILL)
+        os.kill(first, signal.SIGTERM)
+        _, err = job.communicate(timeout=600)
+    (said,) = complaints(err)
+    assert "a process of this job ended" in said
+
+
 def test_a_full_disk_ends_all_with_one_line_and_the_last_good_state(ring, tmp_path):
     """The limit on the size of files stands for a disk without room for the larger checkpoint."""
     run = tmp_path / "run"

@@ -75,8 +75,11 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize("spec", ROWS, ids=lambda s: s.name)
-@pytest.mark.parametrize("answers", ["one", "all", "one, span by span"])
+WAYS = ("one", "all", "one, span by span", "one, tied")
+CASES = [(spec, way) for way in WAYS for spec in ROWS if spec.tieable or "tied" not in way]
+
+
+@pytest.mark.parametrize(("spec", "answers"), CASES, ids=lambda x: x if isinstance(x, str) else x.name)
 def test_fused_tables_step_as_plain_ones(kernels, entity_kernels, family, spec, answers, monkeypatch):
     """Build, score, bring back, update: with an entity asked for twice, and one whose vector is 0."""
     if "span" in answers:
@@ -89,7 +92,7 @@ def test_fused_tables_step_as_plain_ones(kernels, entity_kernels, family, spec, 
     results = []
     for fused in (True, False):
         monkeypatch.setattr(exact, "kernels", lambda *_, fused=fused: kernels if fused else None)
-        model = Model(spec, 8, family.n_questions, 5)
+        model = Model(spec, 8, family.n_questions, 5, "tied" in answers)
         model.draw(torch.Generator().manual_seed(0), 1.0, 1.0).to(DEVICE)
         model.entity_vector.data[3] = 0
         rate = torch.tensor(0.1, device=DEVICE)

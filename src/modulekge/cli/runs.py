@@ -243,6 +243,7 @@ def _gentle_interrupt(out: Console) -> Iterator[list[int]]:
 
 
 def _end(number: int, frame: Any) -> None:
+    """Say what one that misses another says."""
     raise lost()
 
 
