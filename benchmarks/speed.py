@@ -77,15 +77,17 @@ def measure_row(
 def floor(spec: ModelSpec, dataset: Dataset, config: Config, device: torch.device) -> float:
     """Three products, and each byte once: tables and their memory, entities and slopes, scores."""
     b, e, reals = config.train.batch, -(-len(dataset.entities) // 64) * 64, spec.query_size * config.model.k
-    q, t, s = (torch.randn(*shape, device=device) for shape in ((b, reals), (e, reals), (b, e)))
+    half = config.train.matmul == "bfloat16" and device.type == "cuda"
+    kind, word = (torch.bfloat16, 2) if half else (torch.float32, 4)
+    q, t, s = (torch.randn(*shape, device=device, dtype=kind) for shape in ((b, reals), (e, reals), (b, e)))
     with matmul_precision(config.train.matmul, device):
         products = best_of(lambda: (q @ t.T, s @ t, s.T @ q), device)
     source = torch.empty(1 << 26, device=device)
     target = torch.empty_like(source)
     rate = 2 * source.numel() * 4 / best_of(lambda: target.copy_(source), device)
     numbers = sum(group.width for group in spec.entity_groups) * config.model.k * e
-    moved = 4 * (4 * numbers + numbers + 4 * e * reals + 5 * b * e)  # update, build, entities, scores
-    products_move = 4 * (3 * b * e + 3 * e * reals)  # what the products above moved already
+    moved = 4 * 5 * numbers + word * (4 * e * reals + 5 * b * e)  # update, build, entities, scores
+    products_move = word * (3 * b * e + 3 * e * reals)  # what the products above moved already
     return products + max(0, moved - products_move) / rate
 
 

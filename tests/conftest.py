@@ -1,6 +1,7 @@
 import importlib.util
 import os
 import random
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,8 +48,10 @@ def as_written():
 
     def load(beside, name="kernels"):
         path = Path(beside.__file__).with_name(f"{name}.py")
-        spec = importlib.util.spec_from_file_location(name, path)
+        whole = f"{beside.__package__}.{name}"
+        spec = importlib.util.spec_from_file_location(whole, path)
         module = importlib.util.module_from_spec(spec)
+        sys.modules[whole] = module  # for kernels that use these
         spec.loader.exec_module(module)
         return module
 

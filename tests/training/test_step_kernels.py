@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 
+from modulekge.algebra import distance
 from modulekge.algebra.groups import EXPONENTIAL
 from modulekge.config import make_config
 from modulekge.models.model import Model
 from modulekge.models.spec import row
 from modulekge.models.table import MODELS
-from modulekge.training import exact
+from modulekge.training import exact, optimize
 from modulekge.training import tables as tables_module
 from modulekge.training.optimize import GpuAdagrad, make_optimizer
 from modulekge.training.questions import Questions
@@ -31,6 +32,7 @@ def kernels(as_written):
 
 @pytest.fixture(scope="module")
 def entity_kernels(as_written):
+    as_written(distance)  # of which it uses one
     return as_written(exact, "entity_kernels")
 
 
@@ -56,6 +58,23 @@ def test_softmax_in_place(kernels, given, smooth, monkeypatch):
     close(losses, exact.softmax_(theirs[:, :157], target, 10, given_sums))
     close(mine[:, :157], theirs[:, :157])
     assert torch.equal(mine[:, 157:], beyond)
+
+
+def test_softmax_of_half_precision(kernels):
+    """Slopes are as near as bfloat16 can be, that of an answer which is all but certain, too."""
+    scores = 5 * torch.randn(6, 150, device=DEVICE)
+    columns = torch.tensor([3, 149, 64, 0, 70, 5], device=DEVICE)
+    scores[1, 149] = 30
+    scores = scores.bfloat16()
+    each, share = torch.ones(6, device=DEVICE), torch.rand(6, device=DEVICE)
+    starts = torch.arange(7, device=DEVICE)
+    target = exact.Target(columns, starts[:-1], starts, each, 0.0, share)
+    exactly = scores.double().requires_grad_()
+    wanted = share * (exactly.logsumexp(1) - exactly[starts[:-1], columns])
+    (slopes,) = torch.autograd.grad(wanted.sum(), exactly)
+    losses = kernels.softmax_(scores, target, 0, None)
+    close(losses, wanted.float(), rtol=1e-5, atol=1e-6)
+    close(scores.double(), slopes, rtol=2**-7, atol=1e-7)  # interpreted, numbers are cut off, not rounded
 
 
 def test_adagrad(kernels):
@@ -107,6 +126,36 @@ def test_fused_tables_step_as_plain_ones(kernels, entity_kernels, family, spec, 
         results.append([torch.tensor(step.mean(12)), *(table.detach() for table in tables)])
     for ours, theirs in zip(*results, strict=True):
         close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["ModulE-HH", "ModulE-RC", "ComplEx"])
+def test_fused_tables_in_half_precision(kernels, entity_kernels, family, name, monkeypatch):
+    """Entities, scores and slopes in bfloat16 take the step that autocast takes with float32 tables."""
+    monkeypatch.setattr(optimize, "has_bfloat16", lambda device: True)
+    monkeypatch.setattr(exact, "kernels", lambda *_: kernels)
+    config = make_config([{"penalty": {"strength": 0.1}, "train": {"batch": 6, "matmul": "bfloat16"}}])
+    questions = Questions.of(family, config.loss, torch.device(DEVICE))
+    results = []
+    for fused in (True, False):
+        model = Model(MODELS[name], 8, family.n_questions, 5)
+        model.draw(torch.Generator().manual_seed(0), 1.0, 1.0).to(DEVICE)
+        tables = [table for table in model.parameters() if table.numel()]
+        optimizer = GpuAdagrad(tables, lr=torch.tensor(0.1, device=DEVICE))
+        step = Step(model, questions, optimizer if fused else make_optimizer(model, config.train), config)
+        half = FusedTables(model, optimizer, entity_kernels, torch.bfloat16)
+        step._tables = half if fused else PlainTables(model)
+        step.begin(1)
+        for _ in range(2):
+            step(torch.tensor([0, 1, 2, 3, 8, 9], device=DEVICE))
+        results.append((step.mean(12), [table.detach() for table in tables]))
+        assert half.build(slice(0, 8)).dtype == torch.bfloat16
+    (loss, ours), (other, theirs) = results
+    assert loss == pytest.approx(other, rel=0.005)
+    before = Model(MODELS[name], 8, family.n_questions, 5).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
+    starts = [table.detach().to(DEVICE) for table in before.parameters() if table.numel()]
+    # Adagrad's first step has one length: a slope near 0 that rounding turns around turns the step around
+    for mine, other, start in zip(ours, theirs, starts, strict=True):
+        assert (mine - other).abs().mean() < 0.1 * (other - start).abs().mean()
 
 
 def test_rows_that_fused_tables_leave_to_plain_ones():

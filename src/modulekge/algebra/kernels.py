@@ -85,7 +85,8 @@ def _load(x, step, mask, D: tl.constexpr):
 
 
 @triton.jit
-def _store(x, step, mask, x0, x1, x2, x3, D: tl.constexpr):
+def store(x, step, mask, x0, x1, x2, x3, D: tl.constexpr):
+    """Write the first of four components, each a step after the one before."""
     tl.store(x, x0, mask)
     if D > 1:
         tl.store(x + step, x1, mask)
@@ -158,7 +159,7 @@ def _pull(
         if D > 3:
             p3 += slope * d3
     row = slot * rows + xs[:, None]
-    _store(pull + row * D * n + ns[None, :], n, inside, p0, p1, p2, p3, D)
+    store(pull + row * D * n + ns[None, :], n, inside, p0, p1, p2, p3, D)
     tl.store(lengths + row * n + ns[None, :], far, inside)
 
 
@@ -208,7 +209,7 @@ def _rows_pull(
     weight = tl.load(w + row * n + ns, ns < n, 0.0)
     s0, s1, s2, s3 = tl.sum(p0, 0), tl.sum(p1, 0), tl.sum(p2, 0), tl.sum(p3, 0)
     place = grad_q + row * D * n + ns
-    _store(place, n, ns < n, s0 * weight, s1 * weight, s2 * weight, s3 * weight, D)
+    store(place, n, ns < n, s0 * weight, s1 * weight, s2 * weight, s3 * weight, D)
     tl.store(grad_w + row * n + ns, tl.sum(far, 0), ns < n)
 
 
@@ -236,4 +237,4 @@ def _named_pull(
             p2 += slope * d2
         if D > 3:
             p3 += slope * d3
-    _store(grad_t + entity * D * n + ns, n, ns < n, p0, p1, p2, p3, D)
+    store(grad_t + entity * D * n + ns, n, ns < n, p0, p1, p2, p3, D)

@@ -115,16 +115,21 @@ class Model(nn.Module):
             few.copy_(rows)
 
     @torch.no_grad()
-    def gather_relations(self, relations: Ids, part: "Model") -> Some:
-        """Make a part of as many relations one of these; return by which rows it is asked for them."""
+    def gather_relations(self, relations: Ids, part: "Model") -> None:
+        """Make a part of as many relations one of these; one that shares all of them has them already."""
+        for table, few in zip(self.relation_tables, part.relation_tables, strict=True):
+            if few is not table:
+                torch.index_select(table, 0, self.relation_rows(relations), out=few)
+
+    def part_rows(self, relations: Ids, part: "Model") -> Some:
+        """Return by which rows such a part is asked for these relations."""
         if part.relation_scaling is self.relation_scaling:
             return relations
-        rows, count = self.relation_rows(relations), len(relations)
-        for table, few in zip(self.relation_tables, part.relation_tables, strict=True):
-            torch.index_select(table, 0, rows, out=few)
+        count = len(relations)
         if not self.tied:
             return slice(count)
-        return torch.arange(count, device=rows.device) + count * (relations >= len(self.relation_scaling))
+        adjoint = relations >= len(self.relation_scaling)
+        return torch.arange(count, device=relations.device) + count * adjoint
 
     def places(self, ids: Ids) -> tuple[Ids, Bool[Tensor, " b"] | None]:
         """Return the row of each entity in the tables here, and which are: the others get any row.

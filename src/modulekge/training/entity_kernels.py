@@ -2,11 +2,14 @@ r"""The passes of a step over the tables of entities, and over the rows of a bat
 
 Elements of $\mathbb R \subset \mathbb C \subset \mathbb H$ are written out as quaternions ``x0 .. x3``, the
 first ``D`` components in memory and the others 0; with ``D = 0``, a chart without numbers, they are $1$.
+Entities as products need them, and the slopes by them, may be bfloat16; the tables are float32.
 """
 
 import triton
 import triton.language as tl
 from torch import Tensor
+
+from modulekge.algebra.kernels import store
 
 _ROWS = 8  # entities to a program
 
@@ -21,6 +24,16 @@ def build(scalar: Tensor, vector: Tensor, exponential: bool, out: Tensor) -> Non
     _build[grid](
         scalar, vector, out, len(scalar), len(out), k,
         scalar.shape[1], vector.shape[1], exponential, out.shape[1], _ROWS, block,
+    )  # fmt: skip
+
+
+def gather(ids: Tensor, relations: Tensor, tables: tuple[tuple[Tensor, Tensor], ...]) -> None:
+    r"""$few[i] \leftarrow table[ids[i]]$ of two tables of entities, and so of two of relations."""
+    (a, a_few), (b, b_few), (c, c_few), (d, d_few) = tables
+    widths = [table[0].numel() for table, _ in tables]
+    grid = len(ids), triton.cdiv(max(*widths, 1), 1024), 4
+    _gather[grid](
+        ids, relations, a, b, c, d, a_few, b_few, c_few, d_few, *widths, len(relations), 1024
     )  # fmt: skip
 
 
@@ -81,23 +94,11 @@ def _tiles(rows: int, k: int) -> tuple[tuple[int, int], int]:
 
 @triton.jit
 def _load(x, step, mask, D: tl.constexpr):
-    x0 = tl.load(x, mask, 0.0) if D > 0 else tl.where(mask, 1.0, 0.0)
-    x1 = tl.load(x + step, mask, 0.0) if D > 1 else tl.zeros_like(x0)
-    x2 = tl.load(x + 2 * step, mask, 0.0) if D > 2 else tl.zeros_like(x0)
-    x3 = tl.load(x + 3 * step, mask, 0.0) if D > 3 else tl.zeros_like(x0)
+    x0 = tl.load(x, mask, 0.0).to(tl.float32) if D > 0 else tl.where(mask, 1.0, 0.0)
+    x1 = tl.load(x + step, mask, 0.0).to(tl.float32) if D > 1 else tl.zeros_like(x0)
+    x2 = tl.load(x + 2 * step, mask, 0.0).to(tl.float32) if D > 2 else tl.zeros_like(x0)
+    x3 = tl.load(x + 3 * step, mask, 0.0).to(tl.float32) if D > 3 else tl.zeros_like(x0)
     return x0, x1, x2, x3
-
-
-@triton.jit
-def _store(x, step, mask, x0, x1, x2, x3, D: tl.constexpr):
-    if D > 0:
-        tl.store(x, x0, mask)
-    if D > 1:
-        tl.store(x + step, x1, mask)
-    if D > 2:
-        tl.store(x + 2 * step, x2, mask)
-    if D > 3:
-        tl.store(x + 3 * step, x3, mask)
 
 
 @triton.jit
@@ -141,6 +142,31 @@ def _entity(s0, s1, s2, s3, v0, v1, v2, v3, V: tl.constexpr, EXPONENTIAL: tl.con
         else:
             v0, v1, v2, v3, _, _ = _normalised(v0, v1, v2, v3)
     return _product(s0, s1, s2, s3, v0, v1, v2, v3)
+
+
+@triton.jit
+def _gather(
+    ids, relations, a, b, c, d, a_few, b_few, c_few, d_few, a_width, b_width, c_width, d_width, moves,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    table = tl.program_id(2)
+    if table == 0:
+        _copy(ids, a, a_few, a_width, BLOCK)
+    elif table == 1:
+        _copy(ids, b, b_few, b_width, BLOCK)
+    elif tl.program_id(0) < moves:
+        if table == 2:
+            _copy(relations, c, c_few, c_width, BLOCK)
+        else:
+            _copy(relations, d, d_few, d_width, BLOCK)
+
+
+@triton.jit
+def _copy(ids, table, few, width, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    place = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = place < width
+    tl.store(few + row * width + place, tl.load(table + tl.load(ids + row) * width + place, inside), inside)
 
 
 @triton.jit
@@ -199,19 +225,25 @@ def _settle(
 
 
 @triton.jit
+def _tile(count, k, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    """The entities and blocks of a program, and which of them there are."""
+    es = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
+    ks = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    return es, ks, (es < count) & (ks < k)
+
+
+@triton.jit
 def _build(
     s, v, out, count, rows, k, S: tl.constexpr, V: tl.constexpr, EXPONENTIAL: tl.constexpr,
     D: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    es = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
-    ks = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (es < count) & (ks < k)
+    es, ks, inside = _tile(count, k, ROWS, BLOCK)
     s0, s1, s2, s3 = _load(s + es * S * k + ks, k, inside, S)
     v0, v1, v2, v3 = _load(v + es * V * k + ks, k, inside, V)
     x0, x1, x2, x3 = _entity(s0, s1, s2, s3, v0, v1, v2, v3, V, EXPONENTIAL)
     x0, x1 = tl.where(inside, x0, 0.0), tl.where(inside, x1, 0.0)
     x2, x3 = tl.where(inside, x2, 0.0), tl.where(inside, x3, 0.0)
-    _store(out + es * D * k + ks, k, (es < rows) & (ks < k), x0, x1, x2, x3, D)
+    store(out + es * D * k + ks, k, (es < rows) & (ks < k), x0, x1, x2, x3, D)
 
 
 @triton.jit
@@ -247,9 +279,7 @@ def _update(
     S: tl.constexpr, V: tl.constexpr, EXPONENTIAL: tl.constexpr, BUILD: tl.constexpr,
     D: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    es = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
-    ks = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (es < count) & (ks < k)
+    es, ks, inside = _tile(count, k, ROWS, BLOCK)
     s0, s1, s2, s3 = _load(s + es * S * k + ks, k, inside, S)
     v0, v1, v2, v3 = _load(v + es * V * k + ks, k, inside, V)
     g0, g1, g2, g3 = _load(slopes + es * D * k + ks, k, inside, D)
@@ -281,4 +311,4 @@ def _update(
         )  # fmt: skip
     if BUILD:
         n0, n1, n2, n3 = _entity(n0, n1, n2, n3, v0, v1, v2, v3, V, EXPONENTIAL)
-        _store(out + es * D * k + ks, k, inside, n0, n1, n2, n3, D)
+        store(out + es * D * k + ks, k, inside, n0, n1, n2, n3, D)

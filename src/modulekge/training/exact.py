@@ -38,7 +38,10 @@ def exact(
     b, count, workers = len(queries), len(model.entity_scalar), model.workers
     size = max(1, _MOST_SCORES[queries.device.type] // b // EVEN) * EVEN
     spans = [slice(start, min(start + size, count)) for start in range(0, count, size)]
-    whole = _Span(model, queries, spans[0], tables) if len(spans) == 1 else None
+    gpu = kernels("modulekge.training.kernels", target.share)
+    alone = len(spans) == workers.shards == 1 and len(target.columns) == b
+    as_made = gpu is not None and kind == "softmax" and alone
+    whole = _Span(model, queries, spans[0], tables, as_made) if len(spans) == 1 else None
     sums = None
     if kind == "softmax" and (workers.shards > 1 or not whole):
         with torch.no_grad():
@@ -90,14 +93,19 @@ class Target:
 
 
 class _Span:
-    """The entities of a span, scored for every query; the scores are then made their own slopes."""
+    """The entities of a span, scored for every query; the scores are then made their own slopes.
 
-    def __init__(self, model: Model, queries: Queries, span: slice, tables: Tables) -> None:
+    They have the precision of the queries, or ``as_made`` that of the products.
+    """
+
+    def __init__(
+        self, model: Model, queries: Queries, span: slice, tables: Tables, as_made: bool = False
+    ) -> None:
         self._model, self._tables, self._span = model, tables, span
         entities = tables.build(span)
         self._inputs = [x.detach().requires_grad_() for x in (queries, entities, model.score_weights)]
         self._made = model.spec.score.all_pairs(*self._inputs)
-        self._whole = self._made.detach().to(queries.dtype)
+        self._whole = self._made.detach().to(self._made.dtype if as_made else queries.dtype)
         self.scores: Scores = self._whole[:, : span.stop - span.start]
         if len(model.entity_bias):
             self.scores += model.entity_bias.detach()[span]
@@ -113,7 +121,7 @@ class _Span:
         self._tables.pull(self._span, of_entities)
         if len(bias):
             bias.grad = torch.zeros_like(bias) if bias.grad is None else bias.grad
-            bias.grad[self._span] = self.scores.sum(0)
+            bias.grad[self._span] = self.scores.sum(0, dtype=bias.dtype)
         if of_weights is not None:
             before = model.score_weights.grad
             model.score_weights.grad = of_weights if before is None else before + of_weights
@@ -126,7 +134,7 @@ def softmax_(scores: Scores, target: Target, first: int, sums: PerQuestion | Non
     $\rho = \log\sum\exp f$. ``first`` is the entity of the first column. If the sums are given, they are left
     out of the result.
     """
-    if gpu := kernels("modulekge.training.kernels", scores):
+    if gpu := kernels("modulekge.training.kernels", target.share):
         losses: Tensor = gpu.softmax_(scores, target, first, sums)
         return losses
     cells = _Cells(scores, target, first)

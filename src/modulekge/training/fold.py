@@ -51,7 +51,7 @@ class Fold:
     def __call__(self, rows: Ids) -> Tensor:
         """Take one step on some of the questions; return its loss."""
         questions, config = self._questions, self._config
-        batch = questions.triples[rows]
+        batch = questions.batch(rows)
         heads, relations, _ = batch.unbind(1)
         answers = answers_of(batch, questions.known, config.loss)
         ids = torch.cat([heads, heads[answers.rows], answers.columns])

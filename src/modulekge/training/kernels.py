@@ -17,7 +17,8 @@ def softmax_(scores: Tensor, target: "Target", first: int, sums: Tensor | None) 
     r"""$f \leftarrow w (\exp(f - \rho) - y)$ in place; return $w (\rho - \sum_e y_e f_e)$.
 
     $\rho = \log\sum\exp f$. With many warps to a row, few rows are at work at a time, and what is read again
-    is still in the cache.
+    is still in the cache. Scores may be bfloat16 where each question has one answer: the slope by a second
+    would be the difference of two rounded numbers.
     """
     losses = torch.empty_like(target.share)
     _softmax[(len(scores),)](
@@ -46,16 +47,19 @@ def _softmax(
     each = tl.load(amount + row)
     low, high = tl.load(starts + row), tl.load(starts + row + 1)
     loss = 0.0
+    answer = 0.0  # the score of the first
     for j in range(low, high):
         column = tl.load(columns + j) - first
-        loss -= each * tl.load(scores + column, (column >= 0) & (column < n), 0.0)
+        x = tl.load(scores + column, (column >= 0) & (column < n), 0.0).to(tl.float32)
+        answer = tl.where(j == low, x, answer)
+        loss -= each * x
     if GIVEN:
         log = tl.load(sums + row)
     else:
         top = tl.full((BLOCK,), float("-inf"), tl.float32)
         total = tl.zeros((BLOCK,), tl.float32)
         for start in range(0, n, BLOCK):
-            x = tl.load(scores + start + block, start + block < n, float("-inf"))
+            x = tl.load(scores + start + block, start + block < n, float("-inf")).to(tl.float32)
             peak = tl.maximum(top, x)
             finite = tl.where(peak == float("-inf"), 0.0, peak)  # -inf - -inf is not a number
             total = total * tl.exp(top - finite) + tl.exp(x - finite)
@@ -66,7 +70,7 @@ def _softmax(
     weight = tl.load(share + row)
     linear = tl.zeros((BLOCK,), tl.float32)
     for start in range(0, n, BLOCK):
-        x = tl.load(scores + start + block, start + block < n, 0.0)
+        x = tl.load(scores + start + block, start + block < n, 0.0).to(tl.float32)
         if SMOOTH:
             linear += x
         tl.store(scores + start + block, weight * (tl.exp(x - log) - everywhere), start + block < n)
@@ -77,7 +81,8 @@ def _softmax(
     for j in range(low, high):
         column = tl.load(columns + j) - first
         inside = (column >= 0) & (column < n)
-        slope = tl.load(scores + column, inside, 0.0)
+        slope = tl.load(scores + column, inside, 0.0).to(tl.float32)
+        slope = tl.where(j == low, weight * (tl.exp(answer - log) - everywhere), slope)
         tl.debug_barrier()
         tl.store(scores + column, slope - weight * each, inside)
 

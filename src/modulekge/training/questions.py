@@ -12,7 +12,7 @@ from modulekge.config import LossConfig
 from modulekge.data.dataset import Dataset
 from modulekge.data.known import KnownAnswers
 from modulekge.models.model import Model
-from modulekge.shapes import Queries, Scores, Triples
+from modulekge.shapes import Ids, Queries, Scores, Triples
 from modulekge.training.losses import Answers, Weights
 
 
@@ -35,7 +35,12 @@ class Questions:
             heads, relations = known.keys // known.n_relations, known.keys % known.n_relations
             triples = torch.stack([heads, relations, known.tails[known.starts[:-1]]], dim=1)
         weights = question_weights(dataset, triples, known, config)
-        return cls(triples.to(device), None if weights is None else weights.to(device), known.to(device))
+        columns = triples.T.contiguous().to(device)
+        return cls(columns.T, None if weights is None else weights.to(device), known.to(device))
+
+    def batch(self, rows: Ids) -> Triples:
+        """Return some of the questions; heads, relations and tails are each in one piece."""
+        return self.triples.T.index_select(1, rows).T
 
 
 def question_weights(

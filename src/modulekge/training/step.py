@@ -66,7 +66,8 @@ class Step:
         worth = steps * numbers >= _WORTH_COMPILING[device.type]
         self._compile = alike and worth and can_compile(device.type)
         build = compiled(model.spec.entity) if self._compile else None
-        self._tables = tables_of(model, optimizer, build) if self._exact else PlainTables(model)
+        matmul = config.train.matmul
+        self._tables = tables_of(model, optimizer, build, matmul) if self._exact else PlainTables(model)
 
     def begin(self, epoch: int) -> None:
         """Draw from here on what belongs to this epoch."""
@@ -124,7 +125,7 @@ class Step:
             value = self._total.new_zeros(())
         else:
             with matmul_precision(self._config.train.matmul, self._device):
-                batch, draw = self._questions.triples[rows[own]], Draw(self._generator, len(rows), own)
+                batch, draw = self._questions.batch(rows[own]), Draw(self._generator, len(rows), own)
                 true = self._answers(batch)
                 loss = self._exact_loss if self._exact else self._plain_loss
                 value = loss(batch, true, self._shares(rows)[own], self._own_part(rows, true), draw)
@@ -157,7 +158,7 @@ class Step:
             return None
         if self._config.loss.answers == "one":
             return len(true.rows) / len(rows)
-        heads, relations, _ = self._questions.triples[rows].unbind(1)
+        heads, relations, _ = self._questions.batch(rows).unbind(1)
         return len(true.rows) / self._questions.known.counts(heads, relations).sum()
 
     def _plain_loss(
@@ -201,7 +202,7 @@ class Step:
         What is asked is worked out on a model of the batch's few entities and relations, so that their
         slopes are added to those of the whole tables, and no second whole table is made for them.
         """
-        heads, relations, _ = batch.T.contiguous()
+        heads, relations, _ = batch.unbind(1)
         model, config, b = self._model, self._config, len(batch)
         target = self._target(true, share)
         ids = torch.cat([heads, target.columns])

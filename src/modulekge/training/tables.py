@@ -51,8 +51,12 @@ class Tables(ABC):
         """Make a model of as many one of these; return by which rows it is asked for the relations."""
         for part in rows.parameters():
             part.grad = None
+        self._look_up(ids, relations, rows)
+        return self._model.part_rows(relations, rows)
+
+    def _look_up(self, ids: Tensor, relations: Tensor, rows: Model) -> None:
         self._model.gather(ids, rows)
-        return self._model.gather_relations(relations, rows)
+        self._model.gather_relations(relations, rows)
 
     def _relation_slopes(self, rows: Model) -> Iterator[tuple[Tensor, Tensor]]:
         """The tables of relations with slopes by rows of theirs; if those are the tables, none."""
@@ -106,19 +110,22 @@ class FusedTables(Tables):
 
     The slopes by the tables are never written down; the optimiser finds none and leaves them alone. Where
     all entities are built at once, each update builds them for the next step; where they are scalars
-    alone, they are their table, which moves into one with a few rows more.
+    alone, they are their table, which moves into one with a few rows more. They are built in the ``dtype``
+    of products of matrices, so that these find half the bytes where that is bfloat16.
     """
 
-    def __init__(self, model: Model, optimizer: GpuAdagrad, gpu: Any) -> None:
+    def __init__(
+        self, model: Model, optimizer: GpuAdagrad, gpu: Any, dtype: torch.dtype = torch.float32
+    ) -> None:
         super().__init__(model)
-        self._optimizer, self._gpu, count = optimizer, gpu, len(self._scalar)
+        self._optimizer, self._gpu, self._dtype, count = optimizer, gpu, dtype, len(self._scalar)
         self._slots = torch.full((count,), -1, dtype=torch.int32, device=self._scalar.device)
         self._slopes: Tensor | None = None
         self._side = torch.cuda.Stream(self._scalar.device) if self._scalar.is_cuda else None
         self._size = len(model.spec.entity(self._scalar[:1].detach(), self._vector[:1].detach())[0])
         self._k, self._exponential = model.k, model.spec.vector.chart is EXPONENTIAL
         self._ready: Tensor | None = None
-        self._alone = model.spec.vector.trivial
+        self._alone = model.spec.vector.trivial and dtype == self._scalar.dtype
         if self._alone:
             self._ready = self._scalar.new_zeros(_even(count), self._size, self._k)
             self._ready[:count] = self._scalar.data
@@ -148,7 +155,7 @@ class FusedTables(Tables):
         count = _even(span.stop - span.start)
         if self._ready is not None:
             return self._ready[span.start : span.start + count]
-        out = self._scalar.new_empty(count, self._size, self._k)
+        out = self._scalar.new_empty(count, self._size, self._k, dtype=self._dtype)
         self._gpu.build(self._scalar[span], self._vector[span], self._exponential, out)
         if span.stop - span.start == len(self._scalar):
             self._ready = out
@@ -163,6 +170,15 @@ class FusedTables(Tables):
         if self._slopes is None:
             self._slopes = slopes.new_empty(count, *slopes.shape[1:])
         self._slopes[span] = slopes[: span.stop - span.start]
+
+    def _look_up(self, ids: Tensor, relations: Tensor, rows: Model) -> None:
+        model = self._model
+        if model.workers.shards > 1 or rows.relation_scaling is model.relation_scaling:
+            super()._look_up(ids, relations, rows)
+            return
+        entities = zip(model.entity_tables[:2], rows.entity_tables[:2], strict=True)
+        moves = zip(model.relation_tables, rows.relation_tables, strict=True)
+        self._gpu.gather(ids, model.relation_rows(relations), (*entities, *moves))  # all in one launch
 
     def add(self, ids: Tensor, relations: Tensor, rows: Model) -> None:
         """See :meth:`Tables.add`; with these the tables are updated, those of relations meanwhile."""
@@ -203,10 +219,11 @@ def slopes_of(table: Tensor) -> Tensor:
     return table.grad
 
 
-def tables_of(model: Model, optimizer: Optimizer, build: Build | None = None) -> Tables:
-    """Return the fastest way to and from the tables of this model."""
+def tables_of(model: Model, optimizer: Optimizer, build: Build | None, matmul: str) -> Tables:
+    """Return the fastest way to and from the tables of this model, for products of this precision."""
     gpu = kernels("modulekge.training.entity_kernels", model.entity_scalar)
     one = model.workers.copies == 1  # where there are more, slopes are added up before an update
     if one and gpu and isinstance(optimizer, GpuAdagrad) and FusedTables.fit(model.spec, optimizer):
-        return FusedTables(model, optimizer, gpu)
+        half = matmul == "bfloat16" and model.spec.score.name == "inner"
+        return FusedTables(model, optimizer, gpu, torch.bfloat16 if half else torch.float32)
     return PlainTables(model, build)
