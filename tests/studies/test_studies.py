@@ -57,6 +57,15 @@ def test_the_same_training_is_run_once_for_all_studies():
     assert "WN18RR-ModulE-HH-seed0" in set.intersection(*names)
 
 
+def test_a_size_that_is_the_recipes_own_is_not_trained_again(tmp_path):
+    sizes = {dict(c.settings)["model.k"]: c for (c,) in STUDIES["size"].cells(models=["ModulE-RH"])}
+    keep(tmp_path, Cell("WN18RR", "ModulE-RH"), 0.4)
+    found = {k: read_result(cell, tmp_path) is not None for k, cell in sizes.items()}
+    assert [k for k in found if found[k]] == [128]
+    keep(tmp_path, sizes[128], 0.5)
+    assert read_result(sizes[128], tmp_path).both["mrr"] == 0.5
+
+
 def test_complex_is_as_large_as_hh():
     sizes = {
         c.model: dict(c.settings)["model.k"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from modulekge.config import Config, nested
+from modulekge.config import Config, merge, nested, read_config
 from modulekge.data.registry import open_dataset
 from modulekge.errors import RunError
 from modulekge.evaluation.report import evaluate
@@ -39,9 +39,16 @@ class Cell:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Its name, then those of its twins, whose results are its own."""
-        words = [*(f"{key.split('.')[-1]}{value}" for key, value in self.settings), f"seed{self.seed}"]
-        return tuple("-".join([self.dataset, model, *words]) for model in (self.model, *self.twins))
+        """Its name, then those of its twins and, where it is that, of the bare recipe: the same training."""
+        path = find_recipe(self.dataset, self.recipe or self.model)
+        usual = read_config(path) if path else {}
+        bare = all(merge(usual, nested(key, value)) == usual for key, value in self.settings)
+        words = [f"{key.split('.')[-1]}{value}" for key, value in self.settings]
+        models = self.model, *self.twins
+        kinds = (words, []) if words and bare else (words,)
+        return tuple(
+            "-".join([self.dataset, model, *kind, f"seed{self.seed}"]) for kind in kinds for model in models
+        )
 
     @property
     def command(self) -> str:
