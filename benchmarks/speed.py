@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from measure import PlainStep, best_of, synchronize, time_steps
 
-from modulekge.algebra.groups import UNIT_CHARTS
+from modulekge.algebra.charts import UNIT_CHARTS
 from modulekge.config import Config
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset

@@ -13,7 +13,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from modulekge.algebra.groups import EXPONENTIAL
+from modulekge.algebra.charts import EXPONENTIAL
 from modulekge.config import Config, make_config
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary

@@ -11,7 +11,7 @@ from rich.console import Console
 
 import modulekge
 from modulekge import show
-from modulekge.algebra.groups import UNIT_CHARTS
+from modulekge.algebra.charts import UNIT_CHARTS
 from modulekge.models.table import TABLE_1
 
 ROOT = Path(__file__).parent.parent

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from modulekge.algebra.algebra import ALGEBRAS, C, H
+from modulekge.algebra.charts import UNIT_CHARTS
 from modulekge.algebra.groups import (
     FIBRED,
     MIXED,
@@ -12,7 +13,6 @@ from modulekge.algebra.groups import (
     SCALINGS,
     SO3,
     SPACE,
-    UNIT_CHARTS,
     VECTORS,
     both,
     left,

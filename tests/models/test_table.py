@@ -6,7 +6,8 @@ from itertools import product
 import pytest
 import torch
 
-from modulekge.algebra.groups import ROTATIONS, SCALARS, SCALINGS, UNIT_CHARTS, VECTORS
+from modulekge.algebra.charts import UNIT_CHARTS
+from modulekge.algebra.groups import ROTATIONS, SCALARS, SCALINGS, VECTORS
 from modulekge.algebra.scores import SCORES
 from modulekge.config import Config, make_config
 from modulekge.errors import ModulekgeError

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import modulekge
-from modulekge.algebra.groups import EXPONENTIAL
+from modulekge.algebra.charts import EXPONENTIAL
 from modulekge.config import make_config, read_config
 from modulekge.errors import ConfigError, ModulekgeError, RunError
 from modulekge.run.defaults import DEFAULT_MODEL

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from modulekge.algebra import distance
-from modulekge.algebra.groups import EXPONENTIAL
+from modulekge.algebra.charts import EXPONENTIAL
 from modulekge.config import make_config
 from modulekge.models.model import Model
 from modulekge.models.spec import row

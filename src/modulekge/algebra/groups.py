@@ -2,113 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import pi
-from typing import Literal
 
 import torch
 from jaxtyping import Bool
-from torch import Generator, Tensor
+from torch import Tensor
 
 from modulekge.algebra.algebra import ALGEBRAS, BIQUATERNIONS, Q8, Algebra, C, H, R
-from modulekge.algebra.norms import N
+from modulekge.algebra.charts import FREE, MIXTURE, MOTION, NORMALISED, ONE, POSITIVE, Chart
 from modulekge.shapes import Elements, Numbers
 
 _LEAST_WEIGHT = 0.01  # of a tail's modulus, where a modulus is made of a mixture
-
-Kind = Literal["one", "free", "unit", "mixed"]
-
-
-@dataclass(frozen=True)
-class Chart:
-    r"""How real numbers name the elements of a group: $\mathbb R^w \to \mathbb R^d$."""
-
-    name: str
-    kind: Kind
-    width: Callable[[int], int]  # d -> w, the numbers stored for an element of d components
-    freedom: Callable[[int], int]  # d -> the dimension of the group
-    point: Callable[[Numbers], Elements]
-    draw: Callable[[tuple[int, ...], Generator], Tensor]  # numbers to start from, of unit scale
-
-
-def _normal(shape: tuple[int, ...], generator: Generator) -> Tensor:
-    return torch.randn(shape, generator=generator)
-
-
-def _angles(shape: tuple[int, ...], generator: Generator) -> Tensor:
-    return (2 * torch.rand(shape, generator=generator) - 1) * pi
-
-
-def _one(x: Numbers) -> Elements:
-    """$1$, whatever the numbers (there are none)."""
-    return x.new_ones(1).expand(*x.shape[:-2], 1, x.shape[-1])
-
-
-def _normalised(x: Numbers) -> Elements:
-    r"""$x / |x|$; an $x$ so near 0 that the slope, of order $N(x)^{-3/2}$, is no float counts as $1 + x$."""
-    if x.shape[-2] == 0:
-        return _one(x)
-    norm = N(x).unsqueeze(-2)
-    zero = norm < 2 * torch.finfo(x.dtype).max ** (-2 / 3)
-    unit = x * norm.masked_fill(zero, 1).rsqrt()
-    unit.narrow(-2, 0, 1).add_(zero)
-    return unit
-
-
-def _exponential(u: Numbers) -> Elements:
-    r"""$\exp u = \cos|u| + \frac{u}{|u|} \sin|u|$ of an imaginary $u$."""
-    if u.shape[-2] == 0:
-        return _one(u)
-    # The slope of |u| at 0 is undefined; the smallest float added makes it 0 there.
-    angle = (N(u).unsqueeze(-2) + torch.finfo(u.dtype).tiny).sqrt()
-    return torch.cat([angle.cos(), u * torch.sinc(angle / pi)], dim=-2)
-
-
-def _hyperspherical(theta: Numbers) -> Elements:
-    r"""$(\cos\alpha, \sin\alpha\cos\beta, \sin\alpha\sin\beta\cos\gamma, \dots)$."""
-    rest = _one(theta)[..., 0, :]
-    components = []
-    for angle in theta.unbind(-2):
-        components.append(rest * angle.cos())
-        rest = rest * angle.sin()
-    return torch.stack([*components, rest], dim=-2)
-
-
-def _mixture(x: Numbers) -> Elements:
-    r"""$(|m|, b)$ with $-|m| \le b \le 1$: HAKE's modulus and mixture bias."""
-    m, b = x[..., :1, :].abs(), x[..., 1:, :]
-    return torch.cat([m, torch.maximum(b.clamp(max=1), -m)], dim=-2)
-
-
-def _mixture_start(shape: tuple[int, ...], generator: Generator) -> Tensor:
-    return torch.cat([torch.ones(*shape[:-2], 1, shape[-1]), torch.zeros(*shape[:-2], 1, shape[-1])], -2)
-
-
-def _motion(x: Numbers) -> Elements:
-    r"""$(b, e^u)$ with any $b$ and an imaginary $u$."""
-    b, u = x.split([x.shape[-2] // 2 + 1, x.shape[-2] // 2], dim=-2)
-    return torch.cat([b, _exponential(u)], dim=-2)
-
-
-def _motion_start(shape: tuple[int, ...], generator: Generator) -> Tensor:
-    half = shape[-2] // 2
-    b = 1e-3 * _normal((*shape[:-2], half + 1, shape[-1]), generator)
-    return torch.cat([b, _angles((*shape[:-2], half, shape[-1]), generator)], dim=-2)
-
-
-def _start_at_one(shape: tuple[int, ...], generator: Generator) -> Tensor:
-    return torch.zeros(shape)
-
-
-ONE = Chart("one", "one", lambda d: 0, lambda d: 0, _one, _normal)
-FREE = Chart("free", "free", lambda d: d, lambda d: d, lambda x: x, _normal)
-NORMALISED = Chart("normalised", "unit", lambda d: d if d > 1 else 0, lambda d: d - 1, _normalised, _normal)
-EXPONENTIAL = Chart("exponential", "unit", lambda d: d - 1, lambda d: d - 1, _exponential, _angles)
-ANGLES = Chart("angles", "unit", lambda d: d - 1, lambda d: d - 1, _hyperspherical, _angles)
-MIXTURE = Chart("mixture", "mixed", lambda d: 2, lambda d: 2, _mixture, _mixture_start)
-MOTION = Chart("motion", "mixed", lambda d: d - 1, lambda d: d - 1, _motion, _motion_start)
-POSITIVE = Chart("positive", "mixed", lambda d: d, lambda d: d, torch.exp, _start_at_one)
-
-UNIT_CHARTS = {chart.name: chart for chart in (NORMALISED, EXPONENTIAL, ANGLES)}
 
 
 @dataclass(frozen=True)

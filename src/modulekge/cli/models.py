@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from modulekge import show
-from modulekge.algebra.groups import UNIT_CHARTS
+from modulekge.algebra.charts import UNIT_CHARTS
 from modulekge.cli.app import Json, app
 from modulekge.models.references import reference
 from modulekge.models.spec import chart as chart_named

@@ -10,14 +10,13 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from modulekge.algebra.algebra import Algebra, H
+from modulekge.algebra.charts import UNIT_CHARTS, Chart
 from modulekge.algebra.groups import (
     ROTATIONS,
     SCALARS,
     SCALINGS,
-    UNIT_CHARTS,
     VECTORS,
     Action,
-    Chart,
     Group,
     affine,
     both,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from rich.table import Table
 
-from modulekge.algebra.groups import Chart
+from modulekge.algebra.charts import Chart
 from modulekge.algebra.groups import Group as NumberGroup
 from modulekge.models.spec import ModelSpec
 from modulekge.show.console import new_table

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from modulekge.algebra.algebra import ALGEBRAS
-from modulekge.algebra.groups import EXPONENTIAL, FREE, NORMALISED, ONE
+from modulekge.algebra.charts import EXPONENTIAL, FREE, NORMALISED, ONE
 from modulekge.algebra.scores import product
 from modulekge.machine import kernels
 from modulekge.models.model import Model, Some
