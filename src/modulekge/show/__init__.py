@@ -10,7 +10,7 @@ from modulekge.show.answers import (
 from modulekge.show.console import console
 from modulekge.show.data import datasets_table, findings_view, needs_view, survey_view, synthetic_view
 from modulekge.show.models import models_table
-from modulekge.show.progress import RankingDisplay, TrainingDisplay, ranking_display
+from modulekge.show.progress import RankingDisplay, TrainingDisplay, TrainingsDisplay, ranking_display
 from modulekge.show.reports import report_view, study_table
 from modulekge.show.runs import addition_view, comparison_view, runs_table
 from modulekge.show.tuning import TuningDisplay, choices_view, trials_table
@@ -19,6 +19,7 @@ from modulekge.show.why import algebra_view, explanation_view
 __all__ = [
     "RankingDisplay",
     "TrainingDisplay",
+    "TrainingsDisplay",
     "TuningDisplay",
     "addition_view",
     "algebra_view",

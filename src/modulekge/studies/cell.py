@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -100,7 +100,7 @@ def cell_config(cell: Cell) -> Config:
     return resolve(open_dataset(cell.dataset), cell.model, layers, recipe)
 
 
-def run_cell(cell: Cell, results: Path, runs: Path) -> Iterator[Glance | EpochRecord]:
+def run_cell(cell: Cell, results: Path, runs: Path) -> Generator[Glance | EpochRecord, None, None]:
     """Train a cell, from where it was left if it was begun before, and keep its result.
 
     The run folder stays, so that nothing is lost; the result is written when test has been ranked.

@@ -1,0 +1,63 @@
+import json
+import multiprocessing
+import os
+import signal
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from modulekge.errors import ModulekgeError
+from modulekge.studies import several
+from modulekge.studies.cell import Cell, read_result
+from modulekge.studies.several import run_cells
+from modulekge.training.fit import EpochRecord
+
+BRIEF = (("train.epochs", 3), ("model.k", 4), ("train.every", 1))
+CELLS = [Cell("world", "DistMult", "", BRIEF, seed) for seed in range(3)]
+TIMES = ("train_seconds",)
+
+
+def kept(folder):
+    """What the cells gave, but for the time it took."""
+    found = {cell.name: json.loads((folder / f"{cell.name}.json").read_text()) for cell in CELLS}
+    return [{key: value for key, value in found[name].items() if key not in TIMES} for name in found]
+
+
+def test_processes_give_what_one_gives(tmp_path):
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for workers, folder in enumerate(folders, start=1):
+        news = list(run_cells(CELLS, folder / "results", folder / "runs", workers))
+        assert sorted(cell.name for cell, event in news if event is None) == [cell.name for cell in CELLS]
+        epochs = [(cell.seed, event.epoch) for cell, event in news if isinstance(event, EpochRecord)]
+        assert sorted(epochs) == [(seed, epoch) for seed in range(3) for epoch in (1, 2, 3)]
+    assert kept(folders[0] / "results") == kept(folders[1] / "results")
+
+
+def test_time_that_is_over_ends_with_an_epoch_and_the_next_call_goes_on(tmp_path, monkeypatch):
+    clock = iter([0.0, 1.0, 61.0])  # at the call, at the first cell, after its first epoch
+    monkeypatch.setattr(several, "time", SimpleNamespace(time=lambda: next(clock)))
+    news = list(run_cells(CELLS[:2], tmp_path / "results", tmp_path / "runs", minutes=1.0))
+    assert [(cell.seed, event.epoch) for cell, event in news if isinstance(event, EpochRecord)] == [(0, 1)]
+    monkeypatch.undo()
+    news = list(run_cells(CELLS[:1], tmp_path / "results", tmp_path / "runs"))
+    assert [event.epoch for _, event in news if isinstance(event, EpochRecord)] == [2, 3]
+
+
+def test_an_error_in_a_process_ends_all(tmp_path):
+    wrong = replace(CELLS[0], settings=(("train.epochs", 3), ("model.k", -1)))
+    with pytest.raises(ModulekgeError, match=r"model\.k = -1: expected a number from 1"):
+        list(run_cells([wrong, *CELLS[1:]], tmp_path / "results", tmp_path / "runs", workers=2))
+    assert multiprocessing.active_children() == []
+
+
+def test_a_process_that_is_killed_is_missed_and_nothing_is_lost(tmp_path):
+    folders = tmp_path / "results", tmp_path / "runs"
+    news = run_cells(CELLS[:2], *folders, workers=2)
+    next(news)
+    for process in multiprocessing.active_children():
+        os.kill(process.pid, signal.SIGKILL)
+    with pytest.raises(ModulekgeError, match="a process ended without a word"):
+        list(news)
+    list(run_cells(CELLS[:2], *folders))
+    assert all(read_result(cell, folders[0]) for cell in CELLS[:2])
