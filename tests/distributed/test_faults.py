@@ -12,7 +12,14 @@ from program import call, launch, launched
 
 from modulekge.run.train import load
 
-SETTINGS = {"train.epochs": 24, "train.every": 3, "model.k": 4, "train.batch": 30, "train.average": 0.5}
+SETTINGS = {
+    "train.epochs": 24,
+    "train.every": 3,
+    "train.patience": 0,  # nothing but faults and its last epoch ends a training here
+    "train.batch": 30,
+    "train.average": 0.5,
+    "model.k": 4,
+}
 
 
 def words(settings):
