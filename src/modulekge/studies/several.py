@@ -6,6 +6,7 @@ from contextlib import closing, contextmanager, suppress
 from math import inf
 from multiprocessing import get_context, parent_process
 from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from queue import Empty
 
@@ -16,14 +17,15 @@ from modulekge.studies.cell import Cell, run_cell
 from modulekge.training.fit import EpochRecord, Glance
 
 _LOOK = 0.5  # seconds from one look at whether the processes are still there to the next
+_GRACE = 5.0  # seconds in which a process may end by itself
 
-Event = Glance | EpochRecord | None  # of a cell; None: it has its result
-Told = tuple[Cell, Event] | Exception | None  # by a process; None: it has ended
+News = tuple[Cell, Glance | EpochRecord | None]  # what happens to a cell; None: it has its result
+Told = News | Exception | None  # by a process; None: it has ended
 
 
 def run_cells(
     cells: Sequence[Cell], results: Path, runs: Path, workers: int = 1, minutes: float = inf
-) -> Generator[tuple[Cell, Event], None, None]:
+) -> Generator[News, None, None]:
     """Train cells, so many at a time, yielding what happens to each.
 
     After so many minutes each training ends with its epoch, and none is begun; the next call goes on. An
@@ -47,7 +49,7 @@ def run_cells(
 
 def _one_by_one(
     cells: Iterable[Cell], results: Path, runs: Path, until: float
-) -> Generator[tuple[Cell, Event], None, None]:
+) -> Generator[News, None, None]:
     for cell in cells:
         if time.time() > until:
             return
@@ -65,12 +67,12 @@ def _processes(
 ) -> Iterator[Iterator[Told]]:
     """Have processes run the cells, and hear what they tell; at the end none of them is left."""
     context = get_context("spawn")
-    waiting, told = context.Queue(), context.Queue()
+    waiting, told, over = context.Queue(), context.Queue(), context.Event()
     for cell in (*cells, *[None] * count):
         waiting.put(cell)
     threads = max(1, torch.get_num_threads() // count)
     processes = [
-        context.Process(target=_work, args=(waiting, told, results, runs, until, threads), daemon=True)
+        context.Process(target=_work, args=(waiting, told, over, results, runs, until, threads), daemon=True)
         for _ in range(count)
     ]
 
@@ -90,21 +92,31 @@ def _processes(
     try:
         yield hear()
     finally:
+        over.set()
         for process in processes:
+            process.join(_GRACE)
             process.terminate()
             process.join()
 
 
 def _work(
-    waiting: "Queue[Cell | None]", told: "Queue[Told]", results: Path, runs: Path, until: float, threads: int
+    waiting: "Queue[Cell | None]",
+    told: "Queue[Told]",
+    over: Event,
+    results: Path,
+    runs: Path,
+    until: float,
+    threads: int,
 ) -> None:
+    """Run cells while there are any, and end with the first process, whatever ends that."""
     torch.set_num_threads(threads)
     first = parent_process()
     with suppress(KeyboardInterrupt):  # which reaches every process of a terminal
         try:
             for news in _one_by_one(iter(waiting.get, None), results, runs, until):
                 told.put(news)
-                if first and not first.is_alive():
+                if over.is_set() or (first and not first.is_alive()):
+                    told.cancel_join_thread()  # nobody hears it
                     return
         except Exception as error:
             told.put(error)
