@@ -141,9 +141,7 @@ def test_questions_that_arrive_together_make_one_matmul(folder):
     for response, body in zip(found, bodies, strict=True):
         (answers,) = response.json()["answers"]
         near(answers, [asdict(a) for a in alone[body["questions"][0]["head"]][: body["k"]]])
-    assert (
-        len(sizes) <= 2
-    )  # that of the first, unless all were there before it was asked, and that of the rest
+    assert len(sizes) <= 2  # the first that came and the rest, or all of them
     assert sum(sizes) == len(bodies)
     assert metrics.batches.total == len(bodies)
     assert sum(metrics.batches.counts) == len(sizes)
