@@ -17,7 +17,7 @@ from modulekge.version import __version__
 from modulekge.workers import part, speaks
 
 # click's, which newer versions of typer carry inside them
-UsageError = cast("type[Exception]", typer.BadParameter.__bases__[0])
+UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__bases__[0])
 
 app = typer.Typer(
     help="Module embeddings of knowledge graphs: train exactly, rank honestly, answer by name.",
@@ -96,8 +96,8 @@ def main() -> NoReturn:
     except ModulekgeError as error:
         _fail(f"error: {error}", 2)
     except UsageError as error:
-        context = getattr(error, "ctx", None)
-        _fail(f"error: {error}; see '{context.command_path if context else 'modulekge'} --help'", 2)
+        command = error.ctx.command_path if error.ctx else "modulekge"
+        _fail(f"error: {error.format_message().rstrip('.')}; see '{command} --help'", 2)
     except (typer.Abort, KeyboardInterrupt):
         _fail("interrupted", 130)
     except BrokenPipeError:
