@@ -18,6 +18,7 @@ from modulekge.config import Config, make_config
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.evaluation.evaluate import rank
+from modulekge.models.back import Back
 from modulekge.models.model import Model
 from modulekge.models.spec import ModelSpec
 from modulekge.models.table import MODELS, TABLE_1
@@ -45,9 +46,10 @@ def graph() -> Dataset:
     return Dataset("random", *vocabularies, triples[100:], triples[:50], triples[50:100])
 
 
-def fresh(spec: ModelSpec, dataset: Dataset, device: str) -> Model:
+def fresh(spec: ModelSpec, dataset: Dataset, device: str, back: float = 0.0) -> Model:
     """The same random weights on any device."""
     model = Model(spec, ENTITIES, dataset.n_questions, K)
+    model.back = Back(back)
     return model.draw(torch.Generator().manual_seed(1), 0.3, 1.0).to(device)
 
 
@@ -103,11 +105,11 @@ def check_chosen(spec: ModelSpec, dataset: Dataset) -> tuple[float, float]:
     return apart(there, here), max(apart(a, b) for a, b in zip(theirs, mine, strict=True))
 
 
-def check_ranks(spec: ModelSpec, dataset: Dataset) -> float:
+def check_ranks(spec: ModelSpec, dataset: Dataset, back: float = 0.0) -> float:
     """The share of questions whose rank differs by more than rounding can explain."""
     questions = dataset.questions("test")
     ranks = [
-        rank(fresh(spec, dataset, device), questions, dataset.known).rank("bottom")
+        rank(fresh(spec, dataset, device, back), questions, dataset.known).rank("bottom")
         for device in ("cpu", "cuda")
     ]
     return float(((ranks[0] - ranks[1]).abs() > 1).double().mean())
@@ -153,6 +155,7 @@ def main() -> None:
             found["bfloat16"] = check_training(spec, dataset, LOSSES[0], "bfloat16")
         found["chosen"] = check_chosen(spec, dataset)
         found["ranks"] = (check_ranks(spec, dataset), 0.0)
+        found["back"] = (check_ranks(spec, dataset, 0.5), 0.0)
         passed += [passes(spec.name, name, *differences) for name, differences in found.items()]
     passed.append(passes("ModulE-HH", "fallback", *check_fallback(dataset)))
     steps._WORTH_COMPILING["cuda"] = 0  # and once compiled

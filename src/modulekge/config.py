@@ -22,6 +22,7 @@ class ModelConfig:
     scalar_scale: float = 1e-3  # standard deviation of free scalars at the start
     vector_scale: float = 1.0  # scale of the numbers that chart unit elements at the start
     bias: bool = False  # each entity adds a learned number to its scores
+    back: float = 0.0  # weight of what candidates say when asked back, once trained; 0: they are not asked
     score_weights: tuple[float, ...] = ()  # where the learned weights of a score start; empty: at its own
     scalar: str = ""
     vector: str = ""
@@ -118,6 +119,7 @@ _BOUNDS = (
     ("model.k", 1, 1 << 20),
     ("model.scalar_scale", 1e-12, 1e6),
     ("model.vector_scale", 1e-6, 1e6),
+    ("model.back", 0, 1e3),
     ("loss.negatives", 1, 1 << 20),
     ("loss.smoothing", 0, 0.999),
     ("loss.degree", 0, 1),

@@ -62,7 +62,7 @@ def outcome(settings, shards=0):
     losses = []
     for batch in rows:
         step.begin(1)
-        step(batch)
+        step(batch.to(questions.triples.device))
         losses.append(step.mean(len(batch)))
     ranks = rank(model, dataset.questions("valid")[:150], dataset.known)
     total = sum(float(model.workers.sum(table.detach().sum())[0]) for table in model.entity_tables)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from modulekge.data.known import KnownAnswers
 from modulekge.evaluation import evaluate as evaluation
-from modulekge.evaluation.evaluate import batch_size, rank
+from modulekge.evaluation import scoring
+from modulekge.evaluation.evaluate import rank
 from modulekge.evaluation.ranks import TIES, Ranks
 from modulekge.models.model import Model
 from modulekge.models.table import MODELS
@@ -100,6 +101,6 @@ def test_where_memory_is_short_the_batches_get_smaller(monkeypatch):
 
 def test_the_batch_follows_free_memory_and_is_never_empty(monkeypatch):
     cpu = torch.device("cpu")
-    monkeypatch.setattr(evaluation, "free_memory", lambda device: 64 * 10**6)
-    assert batch_size(1000, cpu) == 10**6 // 1000
-    assert batch_size(10**9, cpu) == 1
+    monkeypatch.setattr(scoring, "free_memory", lambda device: 64 * 10**6)
+    assert scoring.batch_size(1000, cpu) == 10**6 // 1000
+    assert scoring.batch_size(10**9, cpu) == 1

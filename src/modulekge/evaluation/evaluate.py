@@ -6,12 +6,9 @@ import torch
 
 from modulekge.data.known import KnownAnswers
 from modulekge.evaluation.ranks import Ranks, scores_of
-from modulekge.machine import free_memory
+from modulekge.evaluation.scoring import batch_size, entity_scores
 from modulekge.models.model import Model
 from modulekge.shapes import Entities, Triples
-
-_BYTES_PER_SCORE = 16  # a score, the comparisons made of it, and room to spare
-_MOST_SCORES = {"cpu": 1 << 23, "cuda": 1 << 28}  # larger batches are no faster
 
 
 @torch.no_grad()
@@ -46,7 +43,7 @@ def _rank_batch(model: Model, table: Entities, questions: Triples, known: KnownA
     workers, first = model.workers, model.held.start
     own = workers.questions(len(questions))
     heads, relations, tails = questions[own].unbind(1)
-    scores = model.scores(model.queries(heads, relations), table)
+    scores = entity_scores(model, heads, relations, table)
     (true,) = workers.sum(scores_of(scores, tails - first))
     rows, others = known.of_questions(heads, relations)
     ranks = Ranks.of(scores, tails - first, (rows, others - first), true)
@@ -55,9 +52,3 @@ def _rank_batch(model: Model, table: Entities, questions: Triples, known: KnownA
         counts[:, own] = torch.stack([ranks.above, ranks.not_below])
         ranks = Ranks(*workers.total(counts).unbind())
     return Ranks(ranks.above.cpu(), ranks.not_below.cpu())
-
-
-def batch_size(n_entities: int, device: torch.device) -> int:
-    """Return how many questions to rank at once: a quarter of the free memory at most."""
-    most = _MOST_SCORES.get(device.type, 1 << 23)
-    return max(1, min(most, free_memory(device) // 4 // _BYTES_PER_SCORE) // max(1, n_entities))

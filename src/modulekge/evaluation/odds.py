@@ -9,9 +9,9 @@ from torch import Tensor
 
 from modulekge.data.dataset import SPLITS, Dataset, Split
 from modulekge.data.known import KnownAnswers
-from modulekge.evaluation.evaluate import batch_size
+from modulekge.evaluation.scoring import asking_order, batch_size, entity_scores
 from modulekge.models.model import Model
-from modulekge.shapes import Entities, Ids, Scores
+from modulekge.shapes import Ids, Scores
 
 FARTHEST = 1e6  # log-odds of the only candidate, which has no rivals
 _MOST_QUESTIONS = 1 << 16  # of a split; beyond so many, two numbers are known well enough
@@ -66,12 +66,6 @@ def pairs_at_once(n_relations: int) -> int:
 
 
 @torch.no_grad()
-def entity_scores(model: Model, heads: Ids, relations: Ids, table: Entities) -> Scores:
-    """The score of (head, relation, e) for each entity e of the graph."""
-    return model.scores(model.queries(heads, relations), table)
-
-
-@torch.no_grad()
 def relation_scores(model: Model, heads: Ids, tails: Ids, n_relations: int) -> Float[Tensor, "b r"]:
     """The score of (head, r, tail) for each relation r of the graph; reciprocal ones are not asked."""
     relations = torch.arange(n_relations, device=heads.device).repeat(len(heads))
@@ -110,6 +104,7 @@ def asked_in_batches(model: Model, dataset: Dataset, split: Split) -> Iterator[A
     answers = KnownAnswers.of(dataset.questions(split), dataset.n_questions).to(device)
     known, loopless = dataset.known.to(device), dataset.loopless.to(device)
     keys = _spread(answers.keys, _MOST_QUESTIONS)
+    keys = keys[asking_order(model, keys % dataset.n_questions)]
     for some in keys.split(questions_at_once(len(table), device)):
         heads, relations = some // dataset.n_questions, some % dataset.n_questions
         scores = entity_scores(model, heads, relations, table)

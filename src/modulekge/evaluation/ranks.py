@@ -60,6 +60,10 @@ class Ranks:
         }
         return 1 + counts[ties].double()
 
+    def at(self, places: Int[Tensor, " b"]) -> "Ranks":
+        """Return the ranks of the questions in these places."""
+        return Ranks(self.above[places], self.not_below[places])
+
     @staticmethod
     def join(parts: "list[Ranks]") -> "Ranks":
         """Lay ranks of different questions end to end."""

@@ -15,6 +15,7 @@ from modulekge.errors import DataError
 from modulekge.evaluation.evaluate import rank_in_batches
 from modulekge.evaluation.metrics import bootstrap, metrics
 from modulekge.evaluation.ranks import TIES, Ranks
+from modulekge.evaluation.scoring import asking_order
 from modulekge.models.model import Model
 from modulekge.typed import typed
 
@@ -89,7 +90,9 @@ def evaluate(
     questions = dataset.questions(split)
     if len(questions) == 0:
         raise DataError(f"{dataset.name}: the {split} split has no triples to evaluate on")
-    ranks = Ranks.join(list(watch(rank_in_batches(model, questions, dataset.known))))
+    order = asking_order(model, questions[:, 1])
+    ranks = Ranks.join(list(watch(rank_in_batches(model, questions[order], dataset.known))))
+    ranks = ranks.at(order.argsort())
     return _report(model, dataset, split, ranks, time.perf_counter() - started)
 
 
@@ -102,7 +105,7 @@ def _report(model: Model, dataset: Dataset, split: Split, ranks: Ranks, seconds:
     kind_of = torch.tensor([CATEGORIES.index(kind) for kind in kinds])[relation_of]
     present = relation_of.unique().tolist()
     return Report(
-        model=model.spec.name,
+        model=model.name,
         dataset=dataset.name,
         fingerprint=dataset.fingerprint,
         split=split,

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 from modulekge.algebra.groups import Group
 from modulekge.algebra.norms import N
 from modulekge.errors import ConfigError
+from modulekge.models.back import Back
 from modulekge.models.spec import ModelSpec
 from modulekge.shapes import Entities, Ids, Queries, Scores
 from modulekge.workers import ALONE, Workers
@@ -63,6 +64,7 @@ class Model(nn.Module):
         self.relation_rotation = table(n_relations, spec.rotation.group)
         self.entity_bias = nn.Parameter(torch.zeros(n_entities if bias else 0))
         self.score_weights = nn.Parameter(torch.tensor(spec.score.weights, dtype=torch.float32))
+        self.back = Back()
 
     @torch.no_grad()
     def draw(self, generator: Generator, scalar_scale: float, vector_scale: float) -> "Model":
@@ -143,6 +145,11 @@ class Model(nn.Module):
         return inside, inside == places
 
     @property
+    def name(self) -> str:
+        """The name of the row, and whether its candidates are asked back."""
+        return f"{self.spec.name}, asking back" if self.back.weight else self.spec.name
+
+    @property
     def entity_tables(self) -> tuple[nn.Parameter, nn.Parameter, nn.Parameter]:
         """The tables with a row for each entity that is held here."""
         return self.entity_scalar, self.entity_vector, self.entity_bias
@@ -155,6 +162,11 @@ class Model(nn.Module):
     def relation_rows(self, relations: Ids) -> Ids:
         """Return the row of each relation in its tables; a tied one has that of which it is the adjoint."""
         return relations % len(self.relation_scaling) if self.tied else relations
+
+    def inverse(self, relations: Ids) -> Ids:
+        """Return the relations that ask the other way round."""
+        count = len(self.relation_scaling)
+        return (relations + count) % (2 * count) if self.tied else (relations + count // 2) % count
 
     def entities(self, rows: Some = slice(None)) -> Entities:
         r"""$s_e \odot v_e$ of every entity, or of some."""

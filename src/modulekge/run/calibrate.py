@@ -22,6 +22,7 @@ def calibrate(run: Run | str | Path, watch: Watch = iter) -> Calibration:
     """
     run = run if isinstance(run, Run) else load(run)
     found = fitting.calibrate(run.model, run.dataset, watch)
+    run.folder.save_back(run.model)
     run.folder.save_calibration(found)
     return found
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from modulekge.evaluation.evaluate import batch_size
+from modulekge.evaluation.scoring import batch_size
 from modulekge.run.train import Run
 from modulekge.shapes import Triples
 from modulekge.training.fit import validate

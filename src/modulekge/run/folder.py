@@ -15,11 +15,20 @@ from modulekge.data.dataset import SPLITS, Dataset
 from modulekge.errors import ConfigError, RunError
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.report import Report
+from modulekge.models.back import Back
 from modulekge.models.model import Model
 from modulekge.run.circumstances import circumstances, training_circumstances
 from modulekge.run.files import parse_json, read_json, unwritable, write_file, write_through
 from modulekge.run.graph import TRIPLES, VOCABULARY, graph_files, read_graph
-from modulekge.run.weights import new_model, read_checkpoint, read_weights, write_checkpoint, write_weights
+from modulekge.run.weights import (
+    new_model,
+    read_back,
+    read_checkpoint,
+    read_weights,
+    write_back,
+    write_checkpoint,
+    write_weights,
+)
 from modulekge.training.fit import EpochRecord
 from modulekge.typed import typed
 from modulekge.workers import ALONE, Workers
@@ -62,6 +71,11 @@ class RunFolder:
     def calibration_file(self) -> Path:
         """What turns scores into probabilities."""
         return self.path / "calibration.json"
+
+    @property
+    def back_file(self) -> Path:
+        """What candidates are compared with that are asked back."""
+        return self.path / "back.safetensors"
 
     @classmethod
     def create(
@@ -148,6 +162,9 @@ class RunFolder:
         if not path.exists():
             raise RunError(f"{self.path}: no weights yet; 'modulekge resume {self.path}' trains them")
         read_weights(path, model, average=config.train.average > 0)
+        if config.model.back:
+            best = read_back(self.back_file, model) if self.back_file.exists() else {}
+            model.back = Back(config.model.back, best)
         return model
 
     def save_weights(self, model: Model) -> None:
@@ -232,6 +249,7 @@ class RunFolder:
         for split in SPLITS:
             self.report_file(split).unlink(missing_ok=True)
         self.calibration_file.unlink(missing_ok=True)
+        self.back_file.unlink(missing_ok=True)
 
     def save_report(self, report: Report) -> Path:
         """Keep a report; return where."""
@@ -252,6 +270,11 @@ class RunFolder:
     def save_calibration(self, calibration: Calibration) -> None:
         """Keep a calibration of the weights that are kept."""
         write_file(self.calibration_file, calibration.to_json() + "\n")
+
+    def save_back(self, model: Model) -> None:
+        """Keep what was reckoned to ask candidates back, if anything was."""
+        if model.back.best:
+            write_back(self.back_file, model)
 
 
 def _about(dataset: Dataset) -> dict[str, Any]:

@@ -34,6 +34,7 @@ def write_hub(run: Run, path: Path, *, without_facts: bool = False) -> str:
     write_weights(path / SHARED_WEIGHTS, run.model, {"format": "pt"})
     write_file(path / "run.json", json.dumps(kept, indent=1, ensure_ascii=False))
     folder.write_records(run.folder.records())
+    folder.save_back(run.model)
     report = run.folder.report()
     if report:
         folder.save_report(report)

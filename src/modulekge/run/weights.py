@@ -18,6 +18,7 @@ from modulekge.training.optimize import WHOLE, load_state, state_tensors
 from modulekge.workers import ALONE, Workers
 
 _DIGITS = 18  # of the number of an epoch at most
+_BEST = "best:"  # before the number of a relation that is asked back
 _STATE = "optimizer:"  # before the names of the optimiser's tensors in a checkpoint
 
 
@@ -58,6 +59,22 @@ def read_checkpoint(path: Path, model: Model, optimizer: Optimizer) -> int:
     if not fits or not_finite(model, optimizer):
         raise RunError(f"{path}: not a checkpoint of this run; train a new run")
     return int(epoch)
+
+
+def write_back(path: Path, model: Model) -> None:
+    """Write what candidates are compared with that are asked back."""
+    write_tensors(path, {f"{_BEST}{relation}": best for relation, best in model.back.best.items()})
+
+
+def read_back(path: Path, model: Model) -> dict[int, Tensor]:
+    """Read what was written so, for the relations for which it has been reckoned."""
+    found = {}
+    for key, best in read_tensors(path)[0].items():
+        relation = key.removeprefix(_BEST)
+        if not (relation.isdecimal() and best.shape == (model.n_entities,) and finite(best)):
+            raise RunError(f"{path}: {key} is not of this run; remove the file, it is made anew")
+        found[int(relation)] = best
+    return found
 
 
 def _of_entities(key: str) -> bool:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from modulekge.data.dataset import Dataset, Split
 from modulekge.errors import QuestionError
 from modulekge.evaluation.evaluate import rank
+from modulekge.evaluation.scoring import entity_scores_each
 from modulekge.models.model import Model
 from modulekge.run.train import Run, load
 from modulekge.serving.paths import Evidence, Pattern, Walk, Walks, sample
@@ -132,8 +133,7 @@ def _standings(model: Model, dataset: Dataset, triple: tuple[int, int, int]) -> 
     questions = torch.tensor([(h, r, t), (t, r + len(dataset.relations), h)])
     ranks = rank(model, questions, dataset.known).rank("bottom").tolist()
     heads, relations, tails = questions.unbind(1)
-    with torch.no_grad():
-        scores = model.scores_each(model.queries(heads, relations), tails[:, None])[:, 0].tolist()
+    scores = entity_scores_each(model, heads, relations, tails[:, None])[:, 0].tolist()
     return [Standing(int(place), score) for place, score in zip(ranks, scores, strict=True)]
 
 

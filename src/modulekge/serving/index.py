@@ -16,7 +16,7 @@ from torch.nn.functional import pad
 from modulekge.algebra.norms import N
 from modulekge.data.dataset import Split
 from modulekge.errors import DataError, ModulekgeError, QuestionError, RunError
-from modulekge.evaluation.evaluate import batch_size
+from modulekge.evaluation.scoring import batch_size, entity_scores, entity_scores_each
 from modulekge.models.model import Model, Some
 from modulekge.run.files import read_json, write_file
 from modulekge.run.train import Run
@@ -126,7 +126,7 @@ class EntityIndex:
         counts = torch.as_tensor(found.counts) if len(points) > 1 else torch.tensor([keys.shape[1]])
         missing = (torch.arange(wide) >= counts[:, None]).to(heads.device)
         ids = pad(keys, (0, wide - keys.shape[1])).to(heads.device)
-        scores = model.scores_each(queries, ids).masked_fill(missing, -torch.inf)
+        scores = entity_scores_each(model, heads, relations, ids).masked_fill(missing, -torch.inf)
         best = scores.topk(k)
         return Nearest(ids.masked_fill(missing, -1).gather(1, best.indices), best.values)
 
@@ -139,8 +139,8 @@ class EntityIndex:
     @torch.no_grad()
     def exact(self, heads: Ids, relations: Ids, k: int = 10) -> Nearest:
         """Return the ``k`` best answers to each question among all entities."""
-        model = self.run.model
-        best = model.scores(model.queries(heads, relations), self.table).topk(min(k, len(self.table)))
+        scores = entity_scores(self.run.model, heads, relations, self.table)
+        best = scores.topk(min(k, len(self.table)))
         return Nearest(best.indices, best.values)
 
     def recall(self, k: int = 10, expansion: int | None = None, split: Split = "valid") -> float:

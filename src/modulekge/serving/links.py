@@ -9,7 +9,8 @@ from torch import Tensor
 
 from modulekge.data.dataset import Dataset
 from modulekge.evaluation.calibration import Calibration
-from modulekge.evaluation.odds import entity_scores, log_odds, loops, marked, questions_at_once
+from modulekge.evaluation.odds import log_odds, loops, marked, questions_at_once
+from modulekge.evaluation.scoring import entity_scores
 from modulekge.models.model import Model
 from modulekge.shapes import Entities, Ids, Scores, Triples
 

@@ -16,13 +16,13 @@ from modulekge.data.known import KnownAnswers
 from modulekge.errors import QuestionError, RunError
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.odds import (
-    entity_scores,
     pairs_at_once,
     questions_at_once,
     relation_scores,
     relations_between,
 )
 from modulekge.evaluation.ranks import Ranks
+from modulekge.evaluation.scoring import entity_scores
 from modulekge.run.train import Run, load
 from modulekge.serving.asking import Answer, AnswerSet, Kind, Link, Question
 from modulekge.serving.links import Watch, best_links, links_in_chunks

@@ -1,0 +1,149 @@
+"""Asking back: scores are those of its formula, ranks follow them, and runs keep what it takes."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+import modulekge
+from modulekge.errors import ConfigError, RunError
+from modulekge.evaluation import scoring
+from modulekge.evaluation.evaluate import rank
+from modulekge.evaluation.metrics import metrics
+from modulekge.evaluation.report import evaluate
+from modulekge.evaluation.scoring import entity_scores, entity_scores_each
+from modulekge.models.back import Back
+from modulekge.models.model import Model
+from modulekge.models.table import MODELS
+from modulekge.run.hub import write_hub
+from modulekge.serving.index import EntityIndex
+
+N, R = 13, 3
+KINDS = [("ModulE-HH", False, False), ("BiQUE", False, True), ("RotatE", True, False), ("HAKE", False, False)]
+
+
+def drawn(name, tied, bias, weight=0.7):
+    model = Model(MODELS[name], N, 2 * R, 4, tied, bias)
+    model.draw(torch.Generator().manual_seed(1), 0.5, 1.0)
+    torch.nn.init.normal_(model.entity_bias)
+    model.back = Back(weight)
+    return model
+
+
+def by_hand(model, h, r, e):
+    """f_r(h, e) + 0.7 (f_q(e, h) - max_c f_q(e, c)), q the inverse of r: one score at a time."""
+
+    def f(a, relation, b):
+        return float(model(torch.tensor([a]), torch.tensor([relation]))[0, b].detach())
+
+    q = r + R if r < R else r - R
+    return f(h, r, e) + 0.7 * (f(e, q, h) - max(f(e, q, c) for c in range(N)))
+
+
+@pytest.mark.parametrize(("name", "tied", "bias"), KINDS)
+@pytest.mark.parametrize("numbers", [1, 100, 1 << 24])
+def test_scores_are_those_of_the_formula(name, tied, bias, numbers, monkeypatch, double):
+    monkeypatch.setattr(scoring, "_NUMBERS", numbers)
+    model = drawn(name, tied, bias)
+    heads, relations = torch.tensor([0, 5, 5, 12]), torch.tensor([1, 4, 1, 5])
+    expected = torch.tensor(
+        [
+            [by_hand(model, h, r, e) for e in range(N)]
+            for h, r in zip(heads.tolist(), relations.tolist(), strict=True)
+        ]
+    )
+    with torch.no_grad():
+        found = entity_scores(model, heads, relations, model.entities())
+    assert torch.allclose(found, expected)
+    rows = torch.tensor([[1, 0], [5, 12], [3, 3], [7, 2]])
+    assert torch.allclose(entity_scores_each(model, heads, relations, rows), expected.gather(1, rows))
+
+
+@pytest.mark.parametrize(("name", "tied", "bias"), KINDS)
+def test_the_inverse_of_the_inverse_is_the_relation_itself(name, tied, bias):
+    model, relations = drawn(name, tied, bias), torch.arange(2 * R)
+    assert torch.equal(model.inverse(relations), (relations + R) % (2 * R))
+    assert torch.equal(model.inverse(model.inverse(relations)), relations)
+
+
+def test_without_a_weight_nobody_is_asked():
+    model = drawn("ModulE-HH", False, False, weight=0.0)
+    heads, relations = torch.tensor([0, 5]), torch.tensor([1, 4])
+    assert torch.equal(entity_scores(model, heads, relations, model.entities()), model(heads, relations))
+    assert model.back.best == {}
+    assert model.name == "ModulE-HH"
+
+
+def test_several_processes_are_told_that_one_asks_back():
+    model = drawn("ModulE-HH", False, False)
+    model.workers = replace(model.workers, size=2)
+    with pytest.raises(ConfigError, match=r"model\.back = 0\.7: .* one process; evaluate and ask without"):
+        entity_scores(model, torch.tensor([0]), torch.tensor([1]), model.entities())
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    settings = {"model.k": 8, "model.back": 0.5, "train.epochs": 6, "train.every": 2, "train.device": "cpu"}
+    return modulekge.train("world", "ModulE-HH", settings, tmp_path_factory.mktemp("runs") / "back")
+
+
+def test_a_report_has_the_ranks_of_questions_in_their_order(run):
+    model, dataset = run.model, run.dataset
+    asked = rank(model, dataset.questions("test"), dataset.known)
+    report = evaluate(model, dataset, "test")
+    assert report.model == "ModulE-HH, asking back"
+    assert report.both["mrr"] == pytest.approx(metrics(asked.rank("bottom"))["mrr"])
+    half = len(asked.above) // 2
+    assert report.tail["mrr"] == pytest.approx(metrics(asked.rank("bottom")[:half])["mrr"])
+    plain = modulekge.load(run.folder.path).model
+    plain.back = Back()
+    assert evaluate(plain, dataset, "test").both["mrr"] != report.both["mrr"]
+
+
+def test_training_is_validated_without_asking_back(run):
+    plain = modulekge.load(run.folder.path).model
+    plain.back = Back()
+    best = max(record.valid["mrr"] for record in run.folder.records() if record.valid)
+    assert evaluate(plain, run.dataset, "valid").both["mrr"] == pytest.approx(best)
+
+
+def test_answers_have_the_order_of_the_ranking(run):
+    question = run.dataset.questions("test")[0]
+    heads, relations, _ = question[None].unbind(1)
+    scores = entity_scores(run.model, heads, relations, run.model.entities())[0]
+    names = run.dataset.entities.names
+    answers = modulekge.predict(
+        run, head=names[question[0]], relation=run.dataset.relations.names[question[1]]
+    )
+    shown = {answer.name: answer.score for answer in answers}
+    assert shown == {name: pytest.approx(float(scores[names.index(name)]), abs=1e-4) for name in shown}
+    index = EntityIndex.build(run)
+    found = index.search(heads, relations, k=5, expansion=len(names))
+    assert torch.allclose(found.scores, index.exact(heads, relations, k=5).scores, atol=1e-4)
+
+
+def test_what_it_takes_is_kept_with_the_calibration_and_dropped_with_the_weights(run, tmp_path):
+    file = run.folder.back_file
+    modulekge.calibrate(run)
+    kept = modulekge.load(run.folder.path).model.back
+    assert kept.weight == 0.5
+    assert kept.best.keys() == run.model.back.best.keys() != set()
+    assert all(torch.equal(kept.best[r], run.model.back.best[r]) for r in kept.best)
+    write_hub(run, tmp_path / "shared")
+    assert modulekge.load(tmp_path / "shared").model.back.best.keys() == kept.best.keys()
+    whole = file.read_bytes()
+    file.write_bytes(b"nothing")
+    with pytest.raises(RunError, match=r"back\.safetensors"):
+        modulekge.load(run.folder.path)
+    file.write_bytes(whole)
+    modulekge.resume(run.folder.path, {"train.epochs": 12})
+    assert not file.exists()
+
+
+def test_what_belongs_to_another_graph_is_refused(run, tmp_path):
+    model = drawn("ModulE-HH", False, False)
+    model.back.best[0] = torch.zeros(N)
+    run.folder.save_back(model)
+    with pytest.raises(RunError, match="best:0 is not of this run; remove the file, it is made anew"):
+        modulekge.load(run.folder.path)
+    run.folder.back_file.unlink()
