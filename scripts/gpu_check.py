@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from modulekge.algebra.charts import EXPONENTIAL
-from modulekge.config import Config, make_config
+from modulekge.config import AskingConfig, Config, make_config
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.evaluation.evaluate import rank
@@ -49,7 +49,7 @@ def graph() -> Dataset:
 def fresh(spec: ModelSpec, dataset: Dataset, device: str, back: float = 0.0) -> Model:
     """The same random weights on any device."""
     model = Model(spec, ENTITIES, dataset.n_questions, K)
-    model.back = Back(back)
+    model.back = Back(AskingConfig(back, back, back), dataset.questions("train"))
     return model.draw(torch.Generator().manual_seed(1), 0.3, 1.0).to(device)
 
 

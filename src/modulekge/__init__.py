@@ -18,6 +18,7 @@ from modulekge.models.spec import ModelSpec, row
 from modulekge.models.table import MODELS
 from modulekge.run.add import add
 from modulekge.run.calibrate import calibrate
+from modulekge.run.sharpen import sharpen
 from modulekge.run.train import Run, load, resume, train
 from modulekge.serving.asking import Answer, AnswerSet, Link, Question
 from modulekge.serving.explain import Explanation, explain
@@ -63,5 +64,6 @@ __all__ = [
     "relation_algebra",
     "resume",
     "row",
+    "sharpen",
     "train",
 ]

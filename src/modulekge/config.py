@@ -22,7 +22,6 @@ class ModelConfig:
     scalar_scale: float = 1e-3  # standard deviation of free scalars at the start
     vector_scale: float = 1.0  # scale of the numbers that chart unit elements at the start
     bias: bool = False  # each entity adds a learned number to its scores
-    back: float = 0.0  # weight of what candidates say when asked back, once trained; 0: they are not asked
     score_weights: tuple[float, ...] = ()  # where the learned weights of a score start; empty: at its own
     scalar: str = ""
     vector: str = ""
@@ -66,6 +65,15 @@ class PenaltyConfig:
 
 
 @dataclass(frozen=True)
+class AskingConfig:
+    """What a candidate's score is made of beside the model's own, once that is trained."""
+
+    back: float = 0.0  # weight of the head's score as an answer to the candidate's own question
+    rivals: float = 0.0  # weight, subtracted, of the best score that any entity has as an answer to that
+    counts: float = 0.0  # weight of the log of 1 + how often the candidate answers the relation in train
+
+
+@dataclass(frozen=True)
 class TrainConfig:
     """How it is minimised, on what, and when to stop."""
 
@@ -97,6 +105,7 @@ class Config:
     loss: LossConfig = field(default_factory=LossConfig)
     penalty: PenaltyConfig = field(default_factory=PenaltyConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+    asking: AskingConfig = field(default_factory=AskingConfig)
 
     def __post_init__(self) -> None:
         for key, least, most in _BOUNDS:
@@ -119,7 +128,6 @@ _BOUNDS = (
     ("model.k", 1, 1 << 20),
     ("model.scalar_scale", 1e-12, 1e6),
     ("model.vector_scale", 1e-6, 1e6),
-    ("model.back", 0, 1e3),
     ("loss.negatives", 1, 1 << 20),
     ("loss.smoothing", 0, 0.999),
     ("loss.degree", 0, 1),
@@ -145,6 +153,9 @@ _BOUNDS = (
     ("train.patience", 0, 1_000_000),
     ("train.seed", 0, 2**32 - 1),
     ("train.shards", 0, 1 << 20),
+    ("asking.back", 0, 1e3),
+    ("asking.rivals", 0, 1e3),
+    ("asking.counts", 0, 1e3),
 )
 
 Section = TypeVar("Section")

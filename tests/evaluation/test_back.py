@@ -1,11 +1,13 @@
 """Asking back: scores are those of its formula, ranks follow them, and runs keep what it takes."""
 
 from dataclasses import replace
+from math import log
 
 import pytest
 import torch
 
 import modulekge
+from modulekge.config import AskingConfig, make_config
 from modulekge.errors import ConfigError, RunError
 from modulekge.evaluation import scoring
 from modulekge.evaluation.evaluate import rank
@@ -16,28 +18,35 @@ from modulekge.models.back import Back
 from modulekge.models.model import Model
 from modulekge.models.table import MODELS
 from modulekge.run.hub import write_hub
+from modulekge.run.weights import new_model
 from modulekge.serving.index import EntityIndex
+from modulekge.workers import ALONE
 
 N, R = 13, 3
 KINDS = [("ModulE-HH", False, False), ("BiQUE", False, True), ("RotatE", True, False), ("HAKE", False, False)]
 
 
-def drawn(name, tied, bias, weight=0.7):
+TRAIN = torch.tensor([(0, 1, 4), (2, 1, 4), (3, 1, 5), (4, 4, 0), (4, 4, 2), (1, 5, 12)])
+WEIGHTS = AskingConfig(back=0.7, rivals=0.4, counts=0.3)
+
+
+def drawn(name, tied, bias, weights=WEIGHTS):
     model = Model(MODELS[name], N, 2 * R, 4, tied, bias)
     model.draw(torch.Generator().manual_seed(1), 0.5, 1.0)
     torch.nn.init.normal_(model.entity_bias)
-    model.back = Back(weight)
+    model.back = Back(weights, TRAIN)
     return model
 
 
 def by_hand(model, h, r, e):
-    """f_r(h, e) + 0.7 (f_q(e, h) - max_c f_q(e, c)), q the inverse of r: one score at a time."""
+    """f_r(h, e) + 0.7 f_q(e, h) - 0.4 max_c f_q(e, c) + 0.3 log(1 + n_r(e)), q the inverse of r."""
 
     def f(a, relation, b):
         return float(model(torch.tensor([a]), torch.tensor([relation]))[0, b].detach())
 
     q = r + R if r < R else r - R
-    return f(h, r, e) + 0.7 * (f(e, q, h) - max(f(e, q, c) for c in range(N)))
+    rivals, times = [f(e, q, c) for c in range(N)], sum(row[1:] == [r, e] for row in TRAIN.tolist())
+    return f(h, r, e) + 0.7 * f(e, q, h) - 0.4 * max(rivals) + 0.3 * log(1 + times)
 
 
 @pytest.mark.parametrize(("name", "tied", "bias"), KINDS)
@@ -67,23 +76,24 @@ def test_the_inverse_of_the_inverse_is_the_relation_itself(name, tied, bias):
 
 
 def test_without_a_weight_nobody_is_asked():
-    model = drawn("ModulE-HH", False, False, weight=0.0)
+    model = drawn("ModulE-HH", False, False, AskingConfig())
     heads, relations = torch.tensor([0, 5]), torch.tensor([1, 4])
     assert torch.equal(entity_scores(model, heads, relations, model.entities()), model(heads, relations))
-    assert model.back.best == {}
+    assert model.back.offsets == {}
     assert model.name == "ModulE-HH"
 
 
-def test_several_processes_are_told_that_one_asks_back():
-    model = drawn("ModulE-HH", False, False)
-    model.workers = replace(model.workers, size=2)
-    with pytest.raises(ConfigError, match=r"model\.back = 0\.7: .* one process; evaluate and ask without"):
-        entity_scores(model, torch.tensor([0]), torch.tensor([1]), model.entities())
+def test_processes_that_hold_the_entities_between_them_are_told_that_one_must_hold_all(family):
+    config = make_config([{"asking": {"back": 0.5}}])
+    new_model(config, family, replace(ALONE, size=2))
+    with pytest.raises(ConfigError, match=r"asking: .*set train\.shards = 1"):
+        new_model(config, family, replace(ALONE, size=2, shards=2))
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    settings = {"model.k": 8, "model.back": 0.5, "train.epochs": 6, "train.every": 2, "train.device": "cpu"}
+    settings = {"model.k": 8, "train.epochs": 6, "train.every": 2, "train.device": "cpu"}
+    settings |= {"asking.back": 0.5, "asking.rivals": 0.5, "asking.counts": 0.25}
     return modulekge.train("world", "ModulE-HH", settings, tmp_path_factory.mktemp("runs") / "back")
 
 
@@ -126,11 +136,13 @@ def test_what_it_takes_is_kept_with_the_calibration_and_dropped_with_the_weights
     file = run.folder.back_file
     modulekge.calibrate(run)
     kept = modulekge.load(run.folder.path).model.back
-    assert kept.weight == 0.5
-    assert kept.best.keys() == run.model.back.best.keys() != set()
-    assert all(torch.equal(kept.best[r], run.model.back.best[r]) for r in kept.best)
-    write_hub(run, tmp_path / "shared")
-    assert modulekge.load(tmp_path / "shared").model.back.best.keys() == kept.best.keys()
+    assert kept.weights == run.config.asking
+    assert kept.offsets.keys() == run.model.back.offsets.keys() != set()
+    assert all(torch.equal(kept.offsets[r], run.model.back.offsets[r]) for r in kept.offsets)
+    write_hub(run, tmp_path / "shared", without_facts=True)
+    shared = modulekge.load(tmp_path / "shared").model.back.offsets
+    assert shared.keys() == set(range(run.dataset.n_questions))
+    assert all(torch.equal(kept.offsets[r], shared[r]) for r in kept.offsets)
     whole = file.read_bytes()
     file.write_bytes(b"nothing")
     with pytest.raises(RunError, match=r"back\.safetensors"):
@@ -140,10 +152,10 @@ def test_what_it_takes_is_kept_with_the_calibration_and_dropped_with_the_weights
     assert not file.exists()
 
 
-def test_what_belongs_to_another_graph_is_refused(run, tmp_path):
+def test_what_belongs_to_another_graph_is_refused(run):
     model = drawn("ModulE-HH", False, False)
-    model.back.best[0] = torch.zeros(N)
+    model.back.offsets[0] = torch.zeros(N)
     run.folder.save_back(model)
-    with pytest.raises(RunError, match="best:0 is not of this run; remove the file, it is made anew"):
+    with pytest.raises(RunError, match="offset:0 is not of this run; remove the file, it is made anew"):
         modulekge.load(run.folder.path)
     run.folder.back_file.unlink()

@@ -1,5 +1,6 @@
-"""Commands that ask a run: predict, links, score, and calibrate, which makes their probabilities."""
+"""Commands that ask a run: predict, links, score; calibrate and sharpen, which make answers better."""
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -11,8 +12,10 @@ from modulekge import show
 from modulekge.cli.app import Columns, Json, RunArgument, app, print_notes, split_columns
 from modulekge.cli.runs import make_calibration, on_device
 from modulekge.errors import QuestionError
+from modulekge.evaluation.sharpening import Sums
 from modulekge.run.calibrate import PICTURES, write_reliability
 from modulekge.run.rows import WRITERS, Rows, check_target
+from modulekge.run.sharpen import sharpen as sharpen_run
 from modulekge.run.train import load
 from modulekge.serving.asking import Answer, Link, Question
 from modulekge.serving.links import Chunk
@@ -130,6 +133,30 @@ def calibrate(
         print(found.to_json())
     else:
         show.console().print(show.calibration_view(found, loaded.dataset.relations))
+
+
+@app.command(epilog="Example: modulekge sharpen runs/demo")
+def sharpen(run: RunArgument, as_json: Json = False) -> None:
+    """Ask candidates back, if that is better on the valid split, and keep the best weights of doing so.
+
+    A candidate is asked its own question, how well the head answers it. Forty choices of three weights are
+    compared by MRR on valid; training is not gone on with. Probabilities are made anew, the report on test
+    is left to 'evaluate'.
+    """
+    loaded = on_device(load(run))
+    before = loaded.config.asking
+    with show.progress_display("asking back", 2 * len(loaded.dataset.valid), _weighed) as watch:
+        found = sharpen_run(loaded, watch)
+    if found.best[0] != before:
+        make_calibration(load(run))
+    if as_json:
+        print(json.dumps(asdict(found)))
+    else:
+        show.console().print(show.weighed_view(found, before, run))
+
+
+def _weighed(sums: Sums) -> int:
+    return int(sums[-1])
 
 
 def _heads(chunk: Chunk) -> int:

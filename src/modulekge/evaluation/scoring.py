@@ -1,7 +1,8 @@
-r"""Answers: the score of every candidate, and what the candidates say when they are asked back.
+r"""The score of every candidate, and what the candidates say when they are asked back.
 
-$f_r(h, e) + \lambda\, (f_{r^{-1}}(e, h) - \max_c f_{r^{-1}}(e, c))$: a candidate counts for less, the better
-another entity than the head answers its own question. With $\lambda = 0$, the default, it is not asked.
+$f_r(h, e) + \lambda f_{r^{-1}}(e, h) - \nu \max_c f_{r^{-1}}(e, c) + \mu \log(1 + n_r(e))$: how well the head
+answers the candidate's own question, beside the entity that answers it best, and how often the candidate
+answers $r$ in train. All three weights are 0 unless a run has others, and then nobody is asked.
 """
 
 from collections.abc import Iterator
@@ -10,7 +11,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from modulekge.errors import ConfigError
 from modulekge.machine import free_memory
 from modulekge.models.model import Model
 from modulekge.shapes import Entities, Ids, Queries, Scores
@@ -31,7 +31,7 @@ def asking_order(model: Model, relations: Ids) -> Ids:
 
     Each relation of a batch asks all of them once.
     """
-    if model.back.weight == 0:
+    if not model.back:
         return torch.arange(len(relations), device=relations.device)
     return relations.argsort(stable=True)
 
@@ -40,19 +40,14 @@ def asking_order(model: Model, relations: Ids) -> Ids:
 def entity_scores(model: Model, heads: Ids, relations: Ids, table: Entities) -> Scores:
     """The score of each entity of the table as the answer to (head, relation, ?)."""
     scores = model.scores(model.queries(heads, relations), table)
-    if model.back.weight == 0:
+    if not model.back:
         return scores
-    if model.workers.size > 1:
-        raise ConfigError(
-            f"model.back = {model.back.weight:g}: candidates are asked back by one process; "
-            "evaluate and ask without torchrun"
-        )
     for relation in relations.unique().tolist():
         rows = (relations == relation).nonzero()[:, 0]
-        theirs, best = heads[rows], _best(model, relation)
-        for ids, queries in _asking_back(model, relation, _NUMBERS // table[0].numel()):
-            said = model.scores(queries, table[theirs], theirs).T
-            scores[rows, ids] += model.back.weight * (said - best[ids])
+        scores[rows] += offset(model, relation)
+        if model.back.weights.back:
+            for ids, said in said_back(model, heads[rows], relation, table):
+                scores[rows, ids] += model.back.weights.back * said
     return scores
 
 
@@ -62,26 +57,54 @@ def entity_scores_each(
 ) -> Float[Tensor, "b k"]:
     """The score of the entities of its own row as answers to each (head, relation, ?)."""
     scores = model.scores_each(model.queries(heads, relations), rows)
-    if model.back.weight == 0:
+    if not model.back:
         return scores
-    backward, theirs = (x.repeat_interleave(rows.shape[1]) for x in (model.inverse(relations), heads))
-    said = model.scores_each(model.queries(rows.flatten(), backward), theirs[:, None]).view_as(rows)
-    best = [_best(model, relation)[row] for relation, row in zip(relations.tolist(), rows, strict=True)]
-    return scores + model.back.weight * (said - torch.stack(best))
+    inverse, theirs = (x.repeat_interleave(rows.shape[1]) for x in (model.inverse(relations), heads))
+    said = model.scores_each(model.queries(rows.flatten(), inverse), theirs[:, None]).view_as(rows)
+    added = [offset(model, relation)[row] for relation, row in zip(relations.tolist(), rows, strict=True)]
+    return scores + model.back.weights.back * said + torch.stack(added)
 
 
-def _best(model: Model, relation: int) -> Float[Tensor, " e"]:
-    r"""$\max_c f_{r^{-1}}(e, c)$ of every entity $e$: reckoned when first asked for, and kept."""
-    known, device = model.back.best, model.entity_scalar.device
+def said_back(
+    model: Model, heads: Ids, relation: int, table: Entities
+) -> Iterator[tuple[slice, Float[Tensor, "b _some"]]]:
+    r"""Yield $f_{r^{-1}}(e, h)$ of each head for the entities $e$, some at a time."""
+    for ids, queries in _questions(model, relation, _NUMBERS // table[0].numel()):
+        yield ids, model.scores(queries, table[heads], heads).T
+
+
+def offset(model: Model, relation: int) -> Float[Tensor, " e"]:
+    r"""$\mu \log(1 + n_r(e)) - \nu \max_c f_{r^{-1}}(e, c)$ of every entity: reckoned once, and kept."""
+    weights, known, device = model.back.weights, model.back.offsets, model.entity_scalar.device
     if relation not in known:
-        table = model.entities()
-        size = min(batch_size(len(table), device), _NUMBERS // table[0].numel())
-        found = [model.scores(queries, table).amax(1) for _, queries in _asking_back(model, relation, size)]
-        known[relation] = torch.cat(found)
+        found = torch.zeros(model.n_entities, dtype=model.entity_scalar.dtype, device=device)
+        if weights.rivals:
+            found -= weights.rivals * best_back(model, relation)
+        if weights.counts:
+            found += weights.counts * counted(model, relation)
+        known[relation] = found
     return known[relation].to(device)
 
 
-def _asking_back(model: Model, relation: int, size: int) -> Iterator[tuple[slice, Queries]]:
+@torch.no_grad()
+def best_back(model: Model, relation: int) -> Float[Tensor, " e"]:
+    r"""$\max_c f_{r^{-1}}(e, c)$ of every entity $e$."""
+    table = model.entities()
+    size = min(batch_size(len(table), table.device), _NUMBERS // table[0].numel())
+    return torch.cat(
+        [model.scores(queries, table).amax(1) for _, queries in _questions(model, relation, size)]
+    )
+
+
+def counted(model: Model, relation: int) -> Float[Tensor, " e"]:
+    r"""$\log(1 + n_r(e))$ of every entity $e$, which answers $r$ so often in train."""
+    train = torch.zeros(0, 3, dtype=torch.long) if model.back.train is None else model.back.train
+    tails = train[train[:, 1] == relation, 2]
+    counts = torch.bincount(tails, minlength=model.n_entities).to(model.entity_scalar)
+    return counts.log1p()
+
+
+def _questions(model: Model, relation: int, size: int) -> Iterator[tuple[slice, Queries]]:
     """Yield the entities, some at a time, and their queries with the inverse of a relation."""
     inverse = model.inverse(torch.tensor([relation], device=model.entity_scalar.device))
     for start in range(0, model.n_entities, max(1, size)):

@@ -4,13 +4,23 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
+from modulekge.config import AskingConfig
+from modulekge.shapes import Triples
+
+NOT_ASKED = AskingConfig()
+
 
 @dataclass(frozen=True, eq=False)
 class Back:
-    r"""The weight $\lambda$ of what candidates say when asked back, and what their best answers score.
+    r"""The weights $\lambda, \nu, \mu$ of what candidates say when asked back, and what is added in any case.
 
-    $\max_c f_{r^{-1}}(e, c)$ of every entity $e$, for each relation $r$ for which it has been reckoned.
+    The latter, $\mu \log(1 + n_r(e)) - \nu \max_c f_{r^{-1}}(e, c)$ of every entity $e$, is kept for each
+    relation $r$ for which it has been reckoned.
     """
 
-    weight: float = 0.0
-    best: dict[int, Tensor] = field(default_factory=dict)
+    weights: AskingConfig = NOT_ASKED
+    train: Triples | None = None  # questions with their answers, which are counted
+    offsets: dict[int, Tensor] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.weights != NOT_ASKED

@@ -147,7 +147,7 @@ class Model(nn.Module):
     @property
     def name(self) -> str:
         """The name of the row, and whether its candidates are asked back."""
-        return f"{self.spec.name}, asking back" if self.back.weight else self.spec.name
+        return f"{self.spec.name}, asking back" if self.back else self.spec.name
 
     @property
     def entity_tables(self) -> tuple[nn.Parameter, nn.Parameter, nn.Parameter]:

@@ -74,7 +74,7 @@ class RunFolder:
 
     @property
     def back_file(self) -> Path:
-        """What candidates are compared with that are asked back."""
+        """What is added to the scores of candidates that are asked back."""
         return self.path / "back.safetensors"
 
     @classmethod
@@ -162,9 +162,9 @@ class RunFolder:
         if not path.exists():
             raise RunError(f"{self.path}: no weights yet; 'modulekge resume {self.path}' trains them")
         read_weights(path, model, average=config.train.average > 0)
-        if config.model.back:
-            best = read_back(self.back_file, model) if self.back_file.exists() else {}
-            model.back = Back(config.model.back, best)
+        if Back(config.asking):
+            known = read_back(self.back_file, model) if self.back_file.exists() else {}
+            model.back = Back(config.asking, dataset.questions("train"), known)
         return model
 
     def save_weights(self, model: Model) -> None:
@@ -189,6 +189,11 @@ class RunFolder:
     def write_config(self, config: Config) -> None:
         """Write the settings anew."""
         write_file(self.config_file, write_config(config))
+
+    def change_asking(self, config: Config) -> None:
+        """Write the settings anew, with other weights of asking back; what was reported is not of these."""
+        self._drop_reports()
+        self.write_config(config)
 
     def records(self, until: int | None = None) -> list[EpochRecord]:
         """Read the epochs, in order; a line cut short by a crash is left out."""
@@ -273,7 +278,7 @@ class RunFolder:
 
     def save_back(self, model: Model) -> None:
         """Keep what was reckoned to ask candidates back, if anything was."""
-        if model.back.best:
+        if model.back.offsets:
             write_back(self.back_file, model)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from modulekge.data.dataset import SPLITS
 from modulekge.evaluation.report import Report
+from modulekge.evaluation.scoring import offset
 from modulekge.models.references import reference
 from modulekge.run.files import read_json, write_file
 from modulekge.run.folder import SHARED_WEIGHTS, RunFolder
@@ -34,6 +35,9 @@ def write_hub(run: Run, path: Path, *, without_facts: bool = False) -> str:
     write_weights(path / SHARED_WEIGHTS, run.model, {"format": "pt"})
     write_file(path / "run.json", json.dumps(kept, indent=1, ensure_ascii=False))
     folder.write_records(run.folder.records())
+    if run.model.back:  # which others may not be able to reckon
+        for relation in range(run.dataset.n_questions):
+            offset(run.model, relation)
     folder.save_back(run.model)
     report = run.folder.report()
     if report:

@@ -8,7 +8,8 @@ from torch.optim import Optimizer
 
 from modulekge.config import Config
 from modulekge.data.dataset import Dataset
-from modulekge.errors import RunError
+from modulekge.errors import ConfigError, RunError
+from modulekge.models.back import Back
 from modulekge.models.model import Model
 from modulekge.models.table import spec_of
 from modulekge.run.files import Part, read_tensors, write_tensors
@@ -18,12 +19,17 @@ from modulekge.training.optimize import WHOLE, load_state, state_tensors
 from modulekge.workers import ALONE, Workers
 
 _DIGITS = 18  # of the number of an epoch at most
-_BEST = "best:"  # before the number of a relation that is asked back
+_OFFSET = "offset:"  # before the number of a relation that is asked back
 _STATE = "optimizer:"  # before the names of the optimiser's tensors in a checkpoint
 
 
 def new_model(config: Config, dataset: Dataset, workers: Workers = ALONE) -> Model:
     """Return an undrawn model of the configured row for a graph."""
+    if Back(config.asking) and workers.shards > 1:
+        raise ConfigError(
+            "asking: candidates are asked back where one process holds all entities; set train.shards = 1, "
+            "or train without [asking] and choose its weights after that: 'modulekge sharpen'"
+        )
     spec, k, tied = spec_of(config.model), config.model.k, config.model.reciprocal == "tied"
     return Model(spec, len(dataset.entities), dataset.n_questions, k, tied, config.model.bias, workers)
 
@@ -62,18 +68,18 @@ def read_checkpoint(path: Path, model: Model, optimizer: Optimizer) -> int:
 
 
 def write_back(path: Path, model: Model) -> None:
-    """Write what candidates are compared with that are asked back."""
-    write_tensors(path, {f"{_BEST}{relation}": best for relation, best in model.back.best.items()})
+    """Write what is added to the scores of candidates that are asked back."""
+    write_tensors(path, {f"{_OFFSET}{relation}": x for relation, x in model.back.offsets.items()})
 
 
 def read_back(path: Path, model: Model) -> dict[int, Tensor]:
     """Read what was written so, for the relations for which it has been reckoned."""
     found = {}
-    for key, best in read_tensors(path)[0].items():
-        relation = key.removeprefix(_BEST)
-        if not (relation.isdecimal() and best.shape == (model.n_entities,) and finite(best)):
+    for key, offset in read_tensors(path)[0].items():
+        relation = key.removeprefix(_OFFSET)
+        if not (relation.isdecimal() and offset.shape == (model.n_entities,) and finite(offset.float())):
             raise RunError(f"{path}: {key} is not of this run; remove the file, it is made anew")
-        found[int(relation)] = best
+        found[int(relation)] = offset
     return found
 
 

@@ -6,6 +6,7 @@ from modulekge.show.answers import (
     calibration_view,
     links_table,
     progress_display,
+    weighed_view,
 )
 from modulekge.show.console import console
 from modulekge.show.data import datasets_table, findings_view, needs_view, survey_view, synthetic_view
@@ -43,4 +44,5 @@ __all__ = [
     "survey_view",
     "synthetic_view",
     "trials_table",
+    "weighed_view",
 ]

@@ -3,6 +3,8 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import astuple
+from pathlib import Path
 from typing import TypeVar
 
 from rich.console import Group, RenderableType
@@ -10,14 +12,17 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
+from modulekge.config import AskingConfig
 from modulekge.data.dataset import Dataset, Split
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.reliability import Reliability
+from modulekge.evaluation.sharpening import Weighed
 from modulekge.serving.asking import Answer, AnswerSet, Link
 from modulekge.show.console import console, figure, new_table
 
 Part = TypeVar("Part")
+_FEW_WEIGHTS = 5
 _MOST_SHOWN = 20  # answers of a set; it may hold half of a graph
 
 
@@ -105,6 +110,22 @@ def calibration_view(calibration: Calibration, relations: Vocabulary) -> Rendera
         "error: of the ten best candidates, |probability - share true|; log loss, Brier: per question",
     )
     return Group(fitted, "", table, "", covered, *(Text(note, "dim") for note in notes))
+
+
+def weighed_view(found: Weighed, before: AskingConfig, path: Path) -> RenderableType:
+    """The best weights of asking back beside none, and what became of them."""
+    table = new_table(" back", " rivals", " counts", " valid MRR", "")
+    ranked = sorted(found.tried, key=lambda one: -one[1])
+    for weights, mrr in [*ranked[:_FEW_WEIGHTS], found.tried[0]]:
+        mark = "nobody is asked" if weights == found.tried[0][0] else ""
+        table.add_row(*(f"{w:g}" for w in astuple(weights)), figure(mrr), mark)
+    kept = (
+        "the settings of the run stay as they are"
+        if found.best[0] == before
+        else f"the best is kept, and probabilities with it; 'modulekge evaluate {path}' reports on test"
+    )
+    compared = f"{len(found.tried)} choices of weights, {found.questions:,} questions of valid"
+    return Group(table, "", Text(compared, "dim"), kept)
 
 
 def _before_and_after(part: Reliability) -> list[str]:

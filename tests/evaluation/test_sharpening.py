@@ -1,0 +1,83 @@
+"""Weights of asking back: their MRR is that of a ranking with them, and the best are kept."""
+
+import json
+from dataclasses import asdict, replace
+
+import pytest
+import torch
+from program import call
+
+import modulekge
+from modulekge.config import AskingConfig
+from modulekge.data.dataset import Dataset
+from modulekge.data.vocabulary import Vocabulary
+from modulekge.errors import DataError
+from modulekge.evaluation import sharpening
+from modulekge.evaluation.evaluate import rank
+from modulekge.evaluation.metrics import metrics
+from modulekge.evaluation.sharpening import WEIGHTS, weigh
+from modulekge.models.back import Back
+
+
+def names(kind, count):
+    return Vocabulary(kind, tuple(f"{kind}{i}" for i in range(count)))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    settings = {"model.k": 8, "train.epochs": 10, "train.every": 5, "train.device": "cpu"}
+    return modulekge.train("world", "ModulE-HH", settings, tmp_path_factory.mktemp("runs") / "plain")
+
+
+@pytest.mark.parametrize("size", [7, 1 << 20])
+def test_the_mrr_of_weights_is_that_of_a_ranking_with_them(run, size, monkeypatch):
+    monkeypatch.setattr(sharpening, "batch_size", lambda n, device: size * sharpening._COPIES)
+    dataset, model = run.dataset, modulekge.load(run.folder.path).model
+    few = replace(dataset, valid=dataset.valid[::9])
+    found = dict(weigh(model, few).tried)
+    assert not model.back
+    for weights in (WEIGHTS[0], AskingConfig(0.5, 0.25, 1.0), AskingConfig(1.0, 1.0, 0.0)):
+        model.back = Back(weights, few.questions("train"))
+        ranks = rank(model, few.questions("valid"), few.known)
+        assert found[weights] == pytest.approx(metrics(ranks.rank("bottom"))["mrr"])
+
+
+def test_few_questions_of_many_are_enough(run, monkeypatch):
+    monkeypatch.setattr(sharpening, "_MOST_QUESTIONS", 50)
+    assert 25 < weigh(run.model, run.dataset).questions <= 50
+
+
+def test_the_best_weights_are_kept_and_what_was_said_of_others_goes(run):
+    folder = run.folder
+    modulekge.calibrate(run)
+    folder.save_report(modulekge.evaluate(run))
+    found = modulekge.sharpen(run)
+    weights, mrr = found.best
+    assert mrr == max(each for _, each in found.tried) > found.plain
+    assert folder.report() is None
+    assert folder.calibration() is None
+    again = modulekge.load(folder.path)
+    assert again.config == replace(run.config, asking=weights)
+    assert modulekge.evaluate(again, "valid").both["mrr"] == pytest.approx(mrr)
+    modulekge.calibrate(again)
+    assert modulekge.sharpen(again).best == found.best
+    assert folder.calibration() is not None  # for nothing has changed
+
+
+def test_the_command_says_what_is_kept(run, tmp_path):
+    folder = str(run.folder.path)
+    done = call("sharpen", folder, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    tried = json.loads(done.stdout)["tried"]
+    assert len(tried) == len(WEIGHTS)
+    assert tried[0][0] == asdict(AskingConfig())
+    done = call("sharpen", folder, cwd=tmp_path)
+    assert "nobody is asked" in done.stdout
+    assert "the settings of the run stay as they are" in done.stdout
+
+
+def test_without_valid_there_is_nothing_to_compare_on(drawn_run):
+    triples = torch.tensor([(0, 0, 1), (1, 0, 2)])
+    dataset = Dataset("bare", names("entity", 3), names("relation", 1), triples, triples[:0], triples[:0])
+    with pytest.raises(DataError, match="bare: there is no valid split to compare weights on"):
+        modulekge.sharpen(drawn_run(dataset, "ModulE-HH"))
