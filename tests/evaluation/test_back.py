@@ -50,9 +50,10 @@ def by_hand(model, h, r, e):
 
 
 @pytest.mark.parametrize(("name", "tied", "bias"), KINDS)
-@pytest.mark.parametrize("numbers", [1, 100, 1 << 24])
-def test_scores_are_those_of_the_formula(name, tied, bias, numbers, monkeypatch, double):
+@pytest.mark.parametrize(("numbers", "kept"), [(1, 0), (100, 0), (1, 1 << 20), (1 << 24, 1 << 26)])
+def test_scores_are_those_of_the_formula(name, tied, bias, numbers, kept, monkeypatch, double):
     monkeypatch.setattr(scoring, "_NUMBERS", numbers)
+    monkeypatch.setattr(scoring, "_KEPT", kept)
     model = drawn(name, tied, bias)
     heads, relations = torch.tensor([0, 5, 5, 12]), torch.tensor([1, 4, 1, 5])
     expected = torch.tensor(
@@ -64,6 +65,7 @@ def test_scores_are_those_of_the_formula(name, tied, bias, numbers, monkeypatch,
     with torch.no_grad():
         found = entity_scores(model, heads, relations, model.entities())
     assert torch.allclose(found, expected)
+    assert len(model.back.last) == (kept > 0)
     rows = torch.tensor([[1, 0], [5, 12], [3, 3], [7, 2]])
     assert torch.allclose(entity_scores_each(model, heads, relations, rows), expected.gather(1, rows))
 

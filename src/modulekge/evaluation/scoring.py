@@ -18,6 +18,7 @@ from modulekge.shapes import Entities, Ids, Queries, Scores
 _BYTES_PER_SCORE = 16  # a score, the comparisons made of it, and room to spare
 _MOST_SCORES = {"cpu": 1 << 23, "cuda": 1 << 28}  # larger batches are no faster
 _NUMBERS = 1 << 24  # of candidates' queries at once
+_KEPT = 1 << 26  # of them from one batch to the next
 
 
 def batch_size(n_entities: int, device: torch.device) -> int:
@@ -68,8 +69,19 @@ def entity_scores_each(
 def said_back(
     model: Model, heads: Ids, relation: int, table: Entities
 ) -> Iterator[tuple[slice, Float[Tensor, "b _some"]]]:
-    r"""Yield $f_{r^{-1}}(e, h)$ of each head for the entities $e$, some at a time."""
-    for ids, queries in _questions(model, relation, _NUMBERS // table[0].numel()):
+    r"""Yield $f_{r^{-1}}(e, h)$ of each head for the entities $e$, some at a time.
+
+    Queries of all of them are kept for the relation that was asked for last, where they are not too many.
+    """
+    parts, last = _questions(model, relation, _NUMBERS // table[0].numel()), model.back.last
+    if table.numel() <= _KEPT:
+        whole = last.get(relation)
+        if whole is None:
+            whole = torch.cat([queries for _, queries in parts])
+            last.clear()
+            last[relation] = whole
+        parts = iter([(slice(None), whole.to(table.device))])
+    for ids, queries in parts:
         yield ids, model.scores(queries, table[heads], heads).T
 
 

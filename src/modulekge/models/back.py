@@ -21,6 +21,7 @@ class Back:
     weights: AskingConfig = NOT_ASKED
     train: Triples | None = None  # questions with their answers, which are counted
     offsets: dict[int, Tensor] = field(default_factory=dict)
+    last: dict[int, Tensor] = field(default_factory=dict, repr=False)  # all queries for one
 
     def __bool__(self) -> bool:
         return self.weights != NOT_ASKED
