@@ -154,8 +154,16 @@ def test_what_it_takes_is_kept_with_the_calibration_and_dropped_with_the_weights
     assert not file.exists()
 
 
+def test_what_was_reckoned_with_other_weights_is_not_used(run):
+    modulekge.calibrate(modulekge.load(run.folder.path))
+    assert modulekge.load(run.folder.path).model.back.offsets
+    run.folder.write_config(replace(run.config, asking=AskingConfig(0.5, 0.25, 0.25)))
+    assert modulekge.load(run.folder.path).model.back.offsets == {}
+    run.folder.write_config(run.config)
+
+
 def test_what_belongs_to_another_graph_is_refused(run):
-    model = drawn("ModulE-HH", False, False)
+    model = drawn("ModulE-HH", False, False, run.config.asking)
     model.back.offsets[0] = torch.zeros(N)
     run.folder.save_back(model)
     with pytest.raises(RunError, match="offset:0 is not of this run; remove the file, it is made anew"):

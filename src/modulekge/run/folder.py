@@ -163,7 +163,7 @@ class RunFolder:
             raise RunError(f"{self.path}: no weights yet; 'modulekge resume {self.path}' trains them")
         read_weights(path, model, average=config.train.average > 0)
         if Back(config.asking):
-            known = read_back(self.back_file, model) if self.back_file.exists() else {}
+            known = read_back(self.back_file, model, config.asking) if self.back_file.exists() else {}
             model.back = Back(config.asking, dataset.questions("train"), known)
         return model
 

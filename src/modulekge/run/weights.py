@@ -6,7 +6,7 @@ from pathlib import Path
 from torch import Tensor
 from torch.optim import Optimizer
 
-from modulekge.config import Config
+from modulekge.config import AskingConfig, Config
 from modulekge.data.dataset import Dataset
 from modulekge.errors import ConfigError, RunError
 from modulekge.models.back import Back
@@ -69,13 +69,17 @@ def read_checkpoint(path: Path, model: Model, optimizer: Optimizer) -> int:
 
 def write_back(path: Path, model: Model) -> None:
     """Write what is added to the scores of candidates that are asked back."""
-    write_tensors(path, {f"{_OFFSET}{relation}": x for relation, x in model.back.offsets.items()})
+    tensors = {f"{_OFFSET}{relation}": x for relation, x in model.back.offsets.items()}
+    write_tensors(path, tensors, {"asking": repr(model.back.weights)})
 
 
-def read_back(path: Path, model: Model) -> dict[int, Tensor]:
-    """Read what was written so, for the relations for which it has been reckoned."""
+def read_back(path: Path, model: Model, weights: AskingConfig) -> dict[int, Tensor]:
+    """Read what was written so, for the relations for which it has been reckoned with these weights."""
+    tensors, metadata = read_tensors(path)
+    if metadata.get("asking") != repr(weights):  # the settings were changed by hand
+        return {}
     found = {}
-    for key, offset in read_tensors(path)[0].items():
+    for key, offset in tensors.items():
         relation = key.removeprefix(_OFFSET)
         if not (relation.isdecimal() and offset.shape == (model.n_entities,) and finite(offset.float())):
             raise RunError(f"{path}: {key} is not of this run; remove the file, it is made anew")
