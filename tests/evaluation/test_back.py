@@ -1,5 +1,6 @@
 """Asking back: scores are those of its formula, ranks follow them, and runs keep what it takes."""
 
+from copy import deepcopy
 from dataclasses import replace
 from math import log
 
@@ -17,9 +18,12 @@ from modulekge.evaluation.scoring import entity_scores, entity_scores_each
 from modulekge.models.back import Back
 from modulekge.models.model import Model
 from modulekge.models.table import MODELS
+from modulekge.run.folder import RunFolder
 from modulekge.run.hub import write_hub
 from modulekge.run.weights import new_model
+from modulekge.serving.asking import Question
 from modulekge.serving.index import EntityIndex
+from modulekge.serving.predictor import Predictor
 from modulekge.workers import ALONE
 
 N, R = 13, 3
@@ -88,7 +92,7 @@ def test_without_a_weight_nobody_is_asked():
 def test_processes_that_hold_the_entities_between_them_are_told_that_one_must_hold_all(family):
     config = make_config([{"asking": {"back": 0.5}}])
     new_model(config, family, replace(ALONE, size=2))
-    with pytest.raises(ConfigError, match=r"asking: .*set train\.shards = 1"):
+    with pytest.raises(ConfigError, match=r"asking: .*without torchrun or with train\.shards = 1"):
         new_model(config, family, replace(ALONE, size=2, shards=2))
 
 
@@ -141,17 +145,60 @@ def test_what_it_takes_is_kept_with_the_calibration_and_dropped_with_the_weights
     assert kept.weights == run.config.asking
     assert kept.offsets.keys() == run.model.back.offsets.keys() != set()
     assert all(torch.equal(kept.offsets[r], run.model.back.offsets[r]) for r in kept.offsets)
-    write_hub(run, tmp_path / "shared", without_facts=True)
+    write_hub(run, tmp_path / "shared")
     shared = modulekge.load(tmp_path / "shared").model.back.offsets
-    assert shared.keys() == set(range(run.dataset.n_questions))
     assert all(torch.equal(kept.offsets[r], shared[r]) for r in kept.offsets)
+    assert "# ModulE-HH, asking back on world" in (tmp_path / "shared" / "README.md").read_text()
     whole = file.read_bytes()
     file.write_bytes(b"nothing")
-    with pytest.raises(RunError, match=r"back\.safetensors"):
+    with pytest.raises(RunError, match=r"back\.safetensors: .*; remove it, it is made anew"):
         modulekge.load(run.folder.path)
     file.write_bytes(whole)
     modulekge.resume(run.folder.path, {"train.epochs": 12})
     assert not file.exists()
+
+
+def test_counts_give_no_facts_away(run, tmp_path):
+    with pytest.raises(ConfigError, match="asks back with counts of its facts, which would give them away"):
+        write_hub(run, tmp_path / "bare", without_facts=True)
+    shared = modulekge.load(run.folder.path)
+    shared.model.back = Back(AskingConfig(0.5))
+    write_hub(
+        replace(shared, config=replace(run.config, asking=AskingConfig(0.5))),
+        tmp_path / "bare",
+        without_facts=True,
+    )
+    assert modulekge.load(tmp_path / "bare").model.name == "ModulE-HH, asking back"
+    RunFolder(tmp_path / "bare").write_config(run.config)
+    with pytest.raises(RunError, match=r"asking\.counts: there are no facts to count; set it to 0"):
+        modulekge.load(tmp_path / "bare")
+
+
+def test_many_questions_are_answered_in_their_order(run):
+    asked, names = Predictor(run), run.dataset.entities.names
+    triples = run.dataset.test[[5, 60, 7, 40]].tolist()
+    relations = run.dataset.relations.names
+    questions = [Question(names[h], relations[r], None) for h, r, _ in triples]
+    together = asked.predict_many([*questions, Question(names[0], None, names[1])], k=2)
+    for question, answers in zip(questions, together, strict=False):
+        alone = asked.predict(head=question.head, relation=question.relation, k=2)
+        assert [answer.name for answer in answers] == [answer.name for answer in alone]
+    scored = asked.score([(names[h], relations[r], names[t]) for h, r, t in triples])
+    assert [(link.head, link.relation, link.tail) for link in scored] == [
+        (names[h], relations[r], names[t]) for h, r, t in triples
+    ]
+
+
+def test_what_is_kept_is_bounded_and_copied_without_what_is_at_work(monkeypatch):
+    monkeypatch.setattr(scoring, "_MOST_OFFSETS", 2 * N)
+    model = drawn("ModulE-HH", False, False)
+    heads = torch.zeros(4, dtype=torch.long)
+    entity_scores(model, heads, torch.arange(4), model.entities())
+    assert list(model.back.offsets) == [2, 3]
+    other = deepcopy(model).back
+    assert other.offsets.keys() == {2, 3}
+    assert other.weights == WEIGHTS
+    assert other.last == {}
 
 
 def test_what_was_reckoned_with_other_weights_is_not_used(run):

@@ -1,7 +1,7 @@
 """Weights of asking back: their MRR is that of a ranking with them, and the best are kept."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, replace
 
 import pytest
 import torch
@@ -43,7 +43,7 @@ def test_the_mrr_of_weights_is_that_of_a_ranking_with_them(run, size, monkeypatc
 
 
 def test_few_questions_of_many_are_enough(run, monkeypatch):
-    monkeypatch.setattr(sharpening, "_MOST_QUESTIONS", 50)
+    monkeypatch.setattr(sharpening, "MOST_QUESTIONS", 50)
     assert 25 < weigh(run.model, run.dataset).questions <= 50
 
 
@@ -56,6 +56,7 @@ def test_the_best_weights_are_kept_and_what_was_said_of_others_goes(run):
     assert mrr == max(each for _, each in found.tried) > found.plain
     assert folder.report() is None
     assert folder.calibration() is None
+    assert run.model.back.weights == weights
     again = modulekge.load(folder.path)
     assert again.config == replace(run.config, asking=weights)
     assert modulekge.evaluate(again, "valid").both["mrr"] == pytest.approx(mrr)
@@ -64,12 +65,37 @@ def test_the_best_weights_are_kept_and_what_was_said_of_others_goes(run):
     assert folder.calibration() is not None  # for nothing has changed
 
 
+def test_weights_of_the_run_that_are_better_than_all_others_stay(run):
+    other = AskingConfig(0.3, 0.0, 0.3)
+    run.model.back = Back(other, run.dataset.questions("train"))
+    found = weigh(run.model, run.dataset, choices=WEIGHTS[:2])
+    assert [weights for weights, _ in found.tried] == [*WEIGHTS[:2], other]
+    assert found.best[0] == other
+
+
+def test_given_weights_are_taken_whether_they_are_better_or_not(run, tmp_path):
+    folder = run.folder.path
+    worse = call("sharpen", folder, "--weights", "9,0,0", cwd=tmp_path)
+    assert "nobody is asked" in worse.stdout
+    assert "kept" in worse.stdout
+    assert modulekge.load(folder).config.asking == AskingConfig(9.0, 0.0, 0.0)
+    call("sharpen", folder, "--weights", "0,0,0", cwd=tmp_path)
+    assert not modulekge.load(folder).model.back
+    assert run.folder.calibration() is not None
+    for wrong in ("1,2", "a,b,c", "-1,0,0"):
+        said = call("sharpen", folder, "--weights", wrong, cwd=tmp_path)
+        assert said.returncode == 2
+        assert said.stderr.startswith("error: --weights")
+
+
 def test_the_command_says_what_is_kept(run, tmp_path):
     folder = str(run.folder.path)
     done = call("sharpen", folder, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    tried = json.loads(done.stdout)["tried"]
-    assert len(tried) == len(WEIGHTS)
+    found = json.loads(done.stdout)
+    tried = found["tried"]
+    assert {tuple(weights.values()) for weights, _ in tried} >= {astuple(weights) for weights in WEIGHTS}
+    assert found["kept"] == max(tried, key=lambda one: one[1])[0]
     assert tried[0][0] == asdict(AskingConfig())
     done = call("sharpen", folder, cwd=tmp_path)
     assert "nobody is asked" in done.stdout

@@ -11,8 +11,9 @@ from rich.console import RenderableType
 from modulekge import show
 from modulekge.cli.app import Columns, Json, RunArgument, app, print_notes, split_columns
 from modulekge.cli.runs import make_calibration, on_device
-from modulekge.errors import QuestionError
-from modulekge.evaluation.sharpening import Sums
+from modulekge.config import AskingConfig, make_config
+from modulekge.errors import ConfigError, QuestionError
+from modulekge.evaluation.sharpening import MOST_QUESTIONS, Sums
 from modulekge.run.calibrate import PICTURES, write_reliability
 from modulekge.run.rows import WRITERS, Rows, check_target
 from modulekge.run.sharpen import sharpen as sharpen_run
@@ -136,23 +137,45 @@ def calibrate(
 
 
 @app.command(epilog="Example: modulekge sharpen runs/demo")
-def sharpen(run: RunArgument, as_json: Json = False) -> None:
+def sharpen(
+    run: RunArgument,
+    weights: Annotated[
+        str | None,
+        typer.Option(metavar="B,R,C", help="Take these and compare no others; 0,0,0 asks nobody back."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Ask candidates back, if that is better on the valid split, and keep the best weights of doing so.
 
-    A candidate is asked its own question, how well the head answers it. Forty choices of three weights are
-    compared by MRR on valid; training is not gone on with. Probabilities are made anew, the report on test
-    is left to 'evaluate'.
+    A candidate is asked its own question, and how well the head answers it (weight B), how well the best
+    entity does (R, subtracted) and how common the candidate is in train (C) go into its score. Forty choices
+    are compared by MRR on valid; the model is not trained on. Probabilities are made anew, the report on
+    test is left to 'evaluate'.
     """
+    given = _asking(weights) if weights else None
     loaded = on_device(load(run))
-    before = loaded.config.asking
-    with show.progress_display("asking back", 2 * len(loaded.dataset.valid), _weighed) as watch:
-        found = sharpen_run(loaded, watch)
-    if found.best[0] != before:
-        make_calibration(load(run))
+    before = loaded.model.back.weights
+    questions = min(2 * len(loaded.dataset.valid), MOST_QUESTIONS)
+    with show.progress_display("asking back", questions, _weighed) as watch:
+        found = sharpen_run(loaded, watch, given)
+    changed = loaded.model.back.weights != before
+    if changed:
+        make_calibration(loaded)
     if as_json:
-        print(json.dumps(asdict(found)))
+        print(json.dumps(asdict(found) | {"kept": asdict(loaded.model.back.weights)}))
     else:
-        show.console().print(show.weighed_view(found, before, run))
+        show.console().print(show.weighed_view(found, loaded.model.back.weights, changed, run))
+
+
+def _asking(text: str) -> AskingConfig:
+    try:
+        back, rivals, counts = map(float, text.split(","))
+    except ValueError:
+        raise ConfigError(
+            f"--weights {text}: expected three numbers, back, rivals and counts, such as 0.5,0.5,0"
+        ) from None
+    layer = {"asking": {"back": back, "rivals": rivals, "counts": counts}}
+    return make_config([layer], "--weights").asking
 
 
 def _weighed(sums: Sums) -> int:

@@ -19,6 +19,7 @@ _BYTES_PER_SCORE = 16  # a score, the comparisons made of it, and room to spare
 _MOST_SCORES = {"cpu": 1 << 23, "cuda": 1 << 28}  # larger batches are no faster
 _NUMBERS = 1 << 24  # of candidates' queries at once
 _KEPT = 1 << 26  # of them from one batch to the next
+_MOST_OFFSETS = 1 << 28  # numbers that are kept of entities and relations
 
 
 def batch_size(n_entities: int, device: torch.device) -> int:
@@ -45,7 +46,8 @@ def entity_scores(model: Model, heads: Ids, relations: Ids, table: Entities) -> 
         return scores
     for relation in relations.unique().tolist():
         rows = (relations == relation).nonzero()[:, 0]
-        scores[rows] += offset(model, relation)
+        if model.back.weights.rivals or model.back.weights.counts:
+            scores[rows] += offset(model, relation)
         if model.back.weights.back:
             for ids, said in said_back(model, heads[rows], relation, table):
                 scores[rows, ids] += model.back.weights.back * said
@@ -60,10 +62,15 @@ def entity_scores_each(
     scores = model.scores_each(model.queries(heads, relations), rows)
     if not model.back:
         return scores
-    inverse, theirs = (x.repeat_interleave(rows.shape[1]) for x in (model.inverse(relations), heads))
-    said = model.scores_each(model.queries(rows.flatten(), inverse), theirs[:, None]).view_as(rows)
-    added = [offset(model, relation)[row] for relation, row in zip(relations.tolist(), rows, strict=True)]
-    return scores + model.back.weights.back * said + torch.stack(added)
+    weights = model.back.weights
+    if weights.back:
+        inverse, theirs = (x.repeat_interleave(rows.shape[1]) for x in (model.inverse(relations), heads))
+        said = model.scores_each(model.queries(rows.flatten(), inverse), theirs[:, None])
+        scores = scores + weights.back * said.view_as(rows)
+    if weights.rivals or weights.counts:
+        pairs = zip(relations.tolist(), rows, strict=True)
+        scores = scores + torch.stack([offset(model, relation)[row] for relation, row in pairs])
+    return scores
 
 
 def said_back(
@@ -94,7 +101,10 @@ def offset(model: Model, relation: int) -> Float[Tensor, " e"]:
             found -= weights.rivals * best_back(model, relation)
         if weights.counts:
             found += weights.counts * counted(model, relation)
+        while known and (len(known) + 1) * model.n_entities > _MOST_OFFSETS:
+            known.pop(next(iter(known)), None)
         known[relation] = found
+        return found
     return known[relation].to(device)
 
 

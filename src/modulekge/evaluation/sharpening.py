@@ -14,19 +14,19 @@ from modulekge.data.known import KnownAnswers
 from modulekge.errors import DataError
 from modulekge.evaluation.ranks import Ranks
 from modulekge.evaluation.scoring import batch_size, best_back, counted, said_back
-from modulekge.models.back import Back
+from modulekge.models.back import NOT_ASKED, Back
 from modulekge.models.model import Model
 from modulekge.shapes import Triples
 
 _COPIES = 8  # of the scores: four parts of them, their sums, and what ranks are made of
-_MOST_QUESTIONS = 1 << 15  # beyond so many, three weights are known well enough
+MOST_QUESTIONS = 1 << 15  # beyond so many, three weights are known well enough
 _STEPS = (0.0, 0.25, 0.5, 1.0)
 WEIGHTS = tuple(
     AskingConfig(back, share * back, counts)
     for counts in _STEPS
     for back in _STEPS
     for share in ((0.0, 0.5, 1.0) if back else (0.0,))
-)  # nobody is asked by the first
+)
 
 
 @dataclass(frozen=True)
@@ -51,23 +51,31 @@ Sums = Float[Tensor, " weights"]  # of 1 / rank, and at its end the number of qu
 Watch = Callable[[Iterator[Sums]], Iterable[Sums]]
 
 
-def weigh(model: Model, dataset: Dataset, watch: Watch = iter) -> Weighed:
-    """Rank the questions of valid, or as many as are enough, with every choice of weights."""
+def weigh(
+    model: Model, dataset: Dataset, watch: Watch = iter, choices: tuple[AskingConfig, ...] = WEIGHTS
+) -> Weighed:
+    """Rank the questions of valid, or as many as are enough, with every choice of weights.
+
+    Nobody being asked is the first of them in any case, and the model's own weights are another.
+    """
     questions = dataset.questions("valid")
     if len(questions) == 0:
         raise DataError(f"{dataset.name}: there is no valid split to compare weights on")
-    questions = questions[:: -(-len(questions) // _MOST_QUESTIONS)]
+    questions = questions[:: -(-len(questions) // MOST_QUESTIONS)]
     own, model.back = model.back, Back(train=dataset.questions("train"))
+    choices = tuple(dict.fromkeys((NOT_ASKED, *choices, own.weights)))
     try:
-        total = torch.stack(list(watch(_sums(model, questions, dataset.known)))).sum(0)
+        total = torch.stack(list(watch(_sums(model, questions, dataset.known, choices)))).sum(0)
     finally:
         model.back = own
     means = (total[:-1] / total[-1]).tolist()
-    return Weighed(tuple(zip(WEIGHTS, means, strict=True)), len(questions))
+    return Weighed(tuple(zip(choices, means, strict=True)), len(questions))
 
 
 @torch.no_grad()
-def _sums(model: Model, questions: Triples, known: KnownAnswers) -> Iterator[Sums]:
+def _sums(
+    model: Model, questions: Triples, known: KnownAnswers, choices: tuple[AskingConfig, ...]
+) -> Iterator[Sums]:
     """Yield the sums of 1 / rank of some questions at a time, with each of the weights."""
     table = model.entities()
     questions, known = questions.to(table.device), known.to(table.device)
@@ -89,7 +97,7 @@ def _sums(model: Model, questions: Triples, known: KnownAnswers) -> Iterator[Sum
         others = known.of_questions(heads, relations)
         ranks = [
             Ranks.of(plain + w.back * said - w.rivals * best + w.counts * counts, tails, others)
-            for w in WEIGHTS
+            for w in choices
         ]
         sums = [(1 / each.rank("bottom")).sum() for each in ranks]
         yield torch.stack([*sums, sums[0].new_tensor(len(some))]).cpu()

@@ -21,7 +21,16 @@ class Back:
     weights: AskingConfig = NOT_ASKED
     train: Triples | None = None  # questions with their answers, which are counted
     offsets: dict[int, Tensor] = field(default_factory=dict)
-    last: dict[int, Tensor] = field(default_factory=dict, repr=False)  # all queries for one
+    last: dict[int, Tensor] = field(default_factory=dict, repr=False)  # all queries for one relation
 
     def __bool__(self) -> bool:
         return self.weights != NOT_ASKED
+
+    def __deepcopy__(self, memo: object) -> "Back":
+        """A copy may be made while another thread reckons."""
+        return Back(self.weights, self.train, self.offsets.copy())
+
+
+def name_asking(name: str, weights: AskingConfig) -> str:
+    """Return the name of a model that is asked so."""
+    return name if weights == NOT_ASKED else f"{name}, asking back"

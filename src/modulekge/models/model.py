@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from modulekge.algebra.groups import Group
 from modulekge.algebra.norms import N
 from modulekge.errors import ConfigError
-from modulekge.models.back import Back
+from modulekge.models.back import Back, name_asking
 from modulekge.models.spec import ModelSpec
 from modulekge.shapes import Entities, Ids, Queries, Scores
 from modulekge.workers import ALONE, Workers
@@ -147,7 +147,7 @@ class Model(nn.Module):
     @property
     def name(self) -> str:
         """The name of the row, and whether its candidates are asked back."""
-        return f"{self.spec.name}, asking back" if self.back else self.spec.name
+        return name_asking(self.spec.name, self.back.weights)
 
     @property
     def entity_tables(self) -> tuple[nn.Parameter, nn.Parameter, nn.Parameter]:

@@ -163,6 +163,8 @@ class RunFolder:
             raise RunError(f"{self.path}: no weights yet; 'modulekge resume {self.path}' trains them")
         read_weights(path, model, average=config.train.average > 0)
         if Back(config.asking):
+            if config.asking.counts and not dataset.facts:
+                raise RunError(f"{self.config_file}: asking.counts: there are no facts to count; set it to 0")
             known = read_back(self.back_file, model, config.asking) if self.back_file.exists() else {}
             model.back = Back(config.asking, dataset.questions("train"), known)
         return model

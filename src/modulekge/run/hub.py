@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from modulekge.data.dataset import SPLITS
+from modulekge.errors import ConfigError
 from modulekge.evaluation.report import Report
-from modulekge.evaluation.scoring import offset
 from modulekge.models.references import reference
 from modulekge.run.files import read_json, write_file
 from modulekge.run.folder import SHARED_WEIGHTS, RunFolder
@@ -25,6 +25,11 @@ def write_hub(run: Run, path: Path, *, without_facts: bool = False) -> str:
     """
     dataset = run.dataset
     if without_facts:
+        if run.config.asking.counts:
+            raise ConfigError(
+                f"{run.folder.path}: asks back with counts of its facts, which would give them away; "
+                f"'modulekge sharpen {run.folder.path} --weights BACK,RIVALS,0' goes without"
+            )
         none = dataset.train[:0]
         dataset = replace(dataset, train=none, valid=none, test=none, facts=False)
     began = read_json(run.folder.path / "run.json")
@@ -35,9 +40,6 @@ def write_hub(run: Run, path: Path, *, without_facts: bool = False) -> str:
     write_weights(path / SHARED_WEIGHTS, run.model, {"format": "pt"})
     write_file(path / "run.json", json.dumps(kept, indent=1, ensure_ascii=False))
     folder.write_records(run.folder.records())
-    if run.model.back:  # which others may not be able to reckon
-        for relation in range(run.dataset.n_questions):
-            offset(run.model, relation)
     folder.save_back(run.model)
     report = run.folder.report()
     if report:
@@ -92,9 +94,9 @@ tags:
 - {json.dumps(spec.name)}
 pipeline_tag: graph-ml
 # license: yours to choose
-{_index(spec.name, name, report)}---
+{_index(run.model.name, name, report)}---
 
-# {spec.name} on {name}
+# {run.model.name} on {name}
 
 {reference(spec)}
 

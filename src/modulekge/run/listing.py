@@ -11,6 +11,7 @@ from typing import Any, Literal
 from safetensors import SafetensorError, safe_open
 
 from modulekge.errors import ModulekgeError, RunError
+from modulekge.models.back import name_asking
 from modulekge.run.files import read_json
 from modulekge.run.folder import RunFolder
 from modulekge.run.train import is_training, stalled
@@ -85,7 +86,11 @@ def _line(path: Path, name: str) -> RunLine:
     fields: dict[str, Any] = {}
     try:
         config = RunFolder.existing(path).config()
-        fields |= {"data": config.data, "model": config.model.name, "k": config.model.k}
+        fields |= {
+            "data": config.data,
+            "model": name_asking(config.model.name, config.asking),
+            "k": config.model.k,
+        }
         fields["started"] = str(read_json(path / "run.json").get("started", ""))
         records, report = folder.records(), folder.report()
         best = best_record(records)

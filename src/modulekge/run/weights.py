@@ -27,8 +27,8 @@ def new_model(config: Config, dataset: Dataset, workers: Workers = ALONE) -> Mod
     """Return an undrawn model of the configured row for a graph."""
     if Back(config.asking) and workers.shards > 1:
         raise ConfigError(
-            "asking: candidates are asked back where one process holds all entities; set train.shards = 1, "
-            "or train without [asking] and choose its weights after that: 'modulekge sharpen'"
+            "asking: candidates are asked back where one process holds all entities; evaluate without "
+            "torchrun or with train.shards = 1, train without [asking] and sharpen the run after that"
         )
     spec, k, tied = spec_of(config.model), config.model.k, config.model.reciprocal == "tied"
     return Model(spec, len(dataset.entities), dataset.n_questions, k, tied, config.model.bias, workers)
@@ -75,7 +75,10 @@ def write_back(path: Path, model: Model) -> None:
 
 def read_back(path: Path, model: Model, weights: AskingConfig) -> dict[int, Tensor]:
     """Read what was written so, for the relations for which it has been reckoned with these weights."""
-    tensors, metadata = read_tensors(path)
+    try:
+        tensors, metadata = read_tensors(path)
+    except RunError:
+        raise RunError(f"{path}: not a readable safetensors file; remove it, it is made anew") from None
     if metadata.get("asking") != repr(weights):  # the settings were changed by hand
         return {}
     found = {}

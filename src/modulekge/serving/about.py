@@ -27,7 +27,7 @@ def run_summary(name: str, run: Run, triples: int) -> RunSummary:
     return RunSummary(
         name=name,
         data=run.dataset.name,
-        model=run.config.model.name,
+        model=run.model.name,
         k=run.config.model.k,
         entities=len(run.dataset.entities),
         relations=len(run.dataset.relations),

@@ -16,7 +16,7 @@ from torch.nn.functional import pad
 from modulekge.algebra.norms import N
 from modulekge.data.dataset import Split
 from modulekge.errors import DataError, ModulekgeError, QuestionError, RunError
-from modulekge.evaluation.scoring import batch_size, entity_scores, entity_scores_each
+from modulekge.evaluation.scoring import asking_order, batch_size, entity_scores, entity_scores_each
 from modulekge.models.model import Model, Some
 from modulekge.run.files import read_json, write_file
 from modulekge.run.train import Run
@@ -150,8 +150,8 @@ class EntityIndex:
             raise DataError(
                 f"{self.run.dataset.name}: the {split} split has no questions to measure recall on"
             )
-        shares = []
-        for some in questions.split(batch_size(len(self.table), self.table.device)):
+        shares, order = [], asking_order(self.run.model, questions[:, 1])
+        for some in questions[order].split(batch_size(len(self.table), self.table.device)):
             heads, relations, _ = some.unbind(1)
             wanted = self.exact(heads, relations, k).ids
             found = self.search(heads, relations, k, expansion).ids

@@ -22,7 +22,7 @@ from modulekge.evaluation.odds import (
     relations_between,
 )
 from modulekge.evaluation.ranks import Ranks
-from modulekge.evaluation.scoring import entity_scores
+from modulekge.evaluation.scoring import asking_order, entity_scores
 from modulekge.run.train import Run, load
 from modulekge.serving.asking import Answer, AnswerSet, Kind, Link, Question
 from modulekge.serving.links import Watch, best_links, links_in_chunks
@@ -105,8 +105,9 @@ class Predictor:
             if places:
                 count = kind.count(k)
                 asked = torch.tensor([self._ids(questions[i]) for i in places], device=self.table.device)
-                parts = (_best(kind, part, count, known) for part in asked.split(kind.at_once))
-                found |= zip(places, chain.from_iterable(parts), strict=True)
+                order = asking_order(self.run.model, asked[:, 1])
+                parts = (_best(kind, part, count, known) for part in asked[order].split(kind.at_once))
+                found |= zip((places[i] for i in order.tolist()), chain.from_iterable(parts), strict=True)
         return [found[i] for i in range(len(questions))]
 
     def _kind(self, question: Question) -> Kind:
@@ -175,8 +176,10 @@ class Predictor:
         return self._rated_links(NamedTriples.of(triples).ids(self.run.dataset, unknown))
 
     def _rated_links(self, triples: Triples) -> list[Link]:
-        parts = triples.to(self.table.device).split(self._entities.at_once)
-        return [link for part in parts for link in self._links(part)]
+        order = asking_order(self.run.model, triples[:, 1])
+        parts = triples[order].to(self.table.device).split(self._entities.at_once)
+        links = [link for part in parts for link in self._links(part)]
+        return [links[i] for i in order.argsort().tolist()]
 
     def _links(self, triples: Triples) -> list[Link]:
         dataset, kind = self.run.dataset, self._entities

@@ -112,20 +112,22 @@ def calibration_view(calibration: Calibration, relations: Vocabulary) -> Rendera
     return Group(fitted, "", table, "", covered, *(Text(note, "dim") for note in notes))
 
 
-def weighed_view(found: Weighed, before: AskingConfig, path: Path) -> RenderableType:
-    """The best weights of asking back beside none, and what became of them."""
+def weighed_view(found: Weighed, kept: AskingConfig, changed: bool, path: Path) -> RenderableType:
+    """The best weights of asking back, those that are kept, and none."""
     table = new_table(" back", " rivals", " counts", " valid MRR", "")
-    ranked = sorted(found.tried, key=lambda one: -one[1])
-    for weights, mrr in [*ranked[:_FEW_WEIGHTS], found.tried[0]]:
-        mark = "nobody is asked" if weights == found.tried[0][0] else ""
-        table.add_row(*(f"{w:g}" for w in astuple(weights)), figure(mrr), mark)
-    kept = (
-        "the settings of the run stay as they are"
-        if found.best[0] == before
-        else f"the best is kept, and probabilities with it; 'modulekge evaluate {path}' reports on test"
-    )
+    plain = found.tried[0][0]
+    best = sorted(found.tried, key=lambda one: -one[1])
+    shown = [one for place, one in enumerate(best) if place < _FEW_WEIGHTS or one[0] in (kept, plain)]
+    for weights, mrr in shown:
+        marks = ["kept"] * (weights == kept) + ["nobody is asked"] * (weights == plain)
+        table.add_row(*(f"{w:g}" for w in astuple(weights)), figure(mrr), ", ".join(marks))
     compared = f"{len(found.tried)} choices of weights, {found.questions:,} questions of valid"
-    return Group(table, "", Text(compared, "dim"), kept)
+    done = (
+        f"probabilities are made anew; 'modulekge evaluate {path}' reports on test"
+        if changed
+        else "the settings of the run stay as they are"
+    )
+    return Group(table, "", Text(compared, "dim"), done)
 
 
 def _before_and_after(part: Reliability) -> list[str]:
