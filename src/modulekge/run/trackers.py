@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping
 from operator import methodcaller
 from pathlib import Path
@@ -42,9 +43,16 @@ class TensorBoard:
         """Begin; what was shown of this run before is no longer shown."""
         self.settings = {key: _plain(value) for key, value in dotted(config).items()}
         self.epoch = 0
+        self._wait()
         self.writer = self.module.SummaryWriter(self.folder, purge_step=1)
         lines = write_config(config).splitlines()
         self.writer.add_text("config", "\n".join(f"    {line}" for line in lines))  # Markdown for code
+
+    def _wait(self) -> None:
+        """Begin in another second than what was shown before: files are read in the order of their names."""
+        names = (path.name.split(".")[3:4] for path in self.folder.glob("events.out.tfevents.*"))
+        latest = max((int(second) for name in names for second in name if second.isdecimal()), default=0)
+        time.sleep(min(max(0.0, latest + 1 - time.time()), 1.0))
 
     def record(self, record: EpochRecord) -> None:
         """Take the next epoch, and keep it at once: nothing is lost with the process."""
