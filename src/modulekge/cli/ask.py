@@ -13,10 +13,10 @@ from modulekge.cli.app import Columns, Json, RunArgument, app, print_notes, spli
 from modulekge.cli.runs import make_calibration, on_device
 from modulekge.config import AskingConfig, make_config
 from modulekge.errors import ConfigError, QuestionError
-from modulekge.evaluation.sharpening import MOST_QUESTIONS, Sums
+from modulekge.evaluation.sharpening import MOST_QUESTIONS, WEIGHTS, Sums, weigh
 from modulekge.run.calibrate import PICTURES, write_reliability
 from modulekge.run.rows import WRITERS, Rows, check_target
-from modulekge.run.sharpen import sharpen as sharpen_run
+from modulekge.run.sharpen import ask_with
 from modulekge.run.train import load
 from modulekge.serving.asking import Answer, Link, Question
 from modulekge.serving.links import Chunk
@@ -152,19 +152,20 @@ def sharpen(
     are compared by MRR on valid; the model is not trained on. Probabilities are made anew, the report on
     test is left to 'evaluate'.
     """
-    given = _asking(weights) if weights else None
+    choices = (_asking(weights),) if weights else WEIGHTS
     loaded = on_device(load(run))
-    before = loaded.model.back.weights
     questions = min(2 * len(loaded.dataset.valid), MOST_QUESTIONS)
     with show.progress_display("asking back", questions, _weighed) as watch:
-        found = sharpen_run(loaded, watch, given)
-    changed = loaded.model.back.weights != before
+        found = weigh(loaded.model, loaded.dataset, watch, choices)
+    kept = choices[0] if weights else found.best[0]
+    sharpened = ask_with(loaded, kept)
+    changed = sharpened is not loaded
     if changed:
-        make_calibration(loaded)
+        make_calibration(sharpened)
     if as_json:
-        print(json.dumps(asdict(found) | {"kept": asdict(loaded.model.back.weights)}))
+        print(json.dumps(asdict(found) | {"kept": asdict(kept)}))
     else:
-        show.console().print(show.weighed_view(found, loaded.model.back.weights, changed, run))
+        show.console().print(show.weighed_view(found, kept, changed, run))
 
 
 def _asking(text: str) -> AskingConfig:

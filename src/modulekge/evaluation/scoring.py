@@ -38,15 +38,20 @@ def asking_order(model: Model, relations: Ids) -> Ids:
     return relations.argsort(stable=True)
 
 
+def by_relation(relations: Ids) -> Iterator[tuple[int, Int[Tensor, " _rows"]]]:
+    """Yield each relation of some questions, and which of them ask for it."""
+    for relation in relations.unique().tolist():
+        yield relation, (relations == relation).nonzero()[:, 0]
+
+
 @torch.no_grad()
 def entity_scores(model: Model, heads: Ids, relations: Ids, table: Entities) -> Scores:
     """The score of each entity of the table as the answer to (head, relation, ?)."""
     scores = model.scores(model.queries(heads, relations), table)
     if not model.back:
         return scores
-    for relation in relations.unique().tolist():
-        rows = (relations == relation).nonzero()[:, 0]
-        if model.back.weights.rivals or model.back.weights.counts:
+    for relation, rows in by_relation(relations):
+        if model.back.adds:
             scores[rows] += offset(model, relation)
         if model.back.weights.back:
             for ids, said in said_back(model, heads[rows], relation, table):
@@ -62,12 +67,11 @@ def entity_scores_each(
     scores = model.scores_each(model.queries(heads, relations), rows)
     if not model.back:
         return scores
-    weights = model.back.weights
-    if weights.back:
+    if model.back.weights.back:
         inverse, theirs = (x.repeat_interleave(rows.shape[1]) for x in (model.inverse(relations), heads))
         said = model.scores_each(model.queries(rows.flatten(), inverse), theirs[:, None])
-        scores = scores + weights.back * said.view_as(rows)
-    if weights.rivals or weights.counts:
+        scores = scores + model.back.weights.back * said.view_as(rows)
+    if model.back.adds:
         pairs = zip(relations.tolist(), rows, strict=True)
         scores = scores + torch.stack([offset(model, relation)[row] for relation, row in pairs])
     return scores

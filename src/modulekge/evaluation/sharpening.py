@@ -13,7 +13,7 @@ from modulekge.data.dataset import Dataset
 from modulekge.data.known import KnownAnswers
 from modulekge.errors import DataError
 from modulekge.evaluation.ranks import Ranks
-from modulekge.evaluation.scoring import batch_size, best_back, counted, said_back
+from modulekge.evaluation.scoring import batch_size, best_back, by_relation, counted, said_back
 from modulekge.models.back import NOT_ASKED, Back
 from modulekge.models.model import Model
 from modulekge.shapes import Triples
@@ -89,8 +89,7 @@ def _sums(
         heads, relations, tails = some.unbind(1)
         plain = model.scores(model.queries(heads, relations), table)
         said, best, counts = (torch.empty_like(plain) for _ in range(3))
-        for relation in relations.unique().tolist():
-            rows = (relations == relation).nonzero()[:, 0]
+        for relation, rows in by_relation(relations):
             best[rows], counts[rows] = in_any_case(relation)
             for ids, part in said_back(model, heads[rows], relation, table):
                 said[rows, ids] = part

@@ -26,6 +26,11 @@ class Back:
     def __bool__(self) -> bool:
         return self.weights != NOT_ASKED
 
+    @property
+    def adds(self) -> bool:
+        """Whether something is added in any case."""
+        return max(self.weights.rivals, self.weights.counts) > 0
+
     def __deepcopy__(self, memo: object) -> "Back":
         """A copy may be made while another thread reckons."""
         return Back(self.weights, self.train, self.offsets.copy())

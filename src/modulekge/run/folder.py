@@ -15,7 +15,7 @@ from modulekge.data.dataset import SPLITS, Dataset
 from modulekge.errors import ConfigError, RunError
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.report import Report
-from modulekge.models.back import Back
+from modulekge.models.back import NOT_ASKED, Back
 from modulekge.models.model import Model
 from modulekge.run.circumstances import circumstances, training_circumstances
 from modulekge.run.files import parse_json, read_json, unwritable, write_file, write_through
@@ -162,7 +162,7 @@ class RunFolder:
         if not path.exists():
             raise RunError(f"{self.path}: no weights yet; 'modulekge resume {self.path}' trains them")
         read_weights(path, model, average=config.train.average > 0)
-        if Back(config.asking):
+        if config.asking != NOT_ASKED:
             if config.asking.counts and not dataset.facts:
                 raise RunError(f"{self.config_file}: asking.counts: there are no facts to count; set it to 0")
             known = read_back(self.back_file, model, config.asking) if self.back_file.exists() else {}

@@ -9,7 +9,7 @@ from torch.optim import Optimizer
 from modulekge.config import AskingConfig, Config
 from modulekge.data.dataset import Dataset
 from modulekge.errors import ConfigError, RunError
-from modulekge.models.back import Back
+from modulekge.models.back import NOT_ASKED
 from modulekge.models.model import Model
 from modulekge.models.table import spec_of
 from modulekge.run.files import Part, read_tensors, write_tensors
@@ -25,7 +25,7 @@ _STATE = "optimizer:"  # before the names of the optimiser's tensors in a checkp
 
 def new_model(config: Config, dataset: Dataset, workers: Workers = ALONE) -> Model:
     """Return an undrawn model of the configured row for a graph."""
-    if Back(config.asking) and workers.shards > 1:
+    if config.asking != NOT_ASKED and workers.shards > 1:
         raise ConfigError(
             "asking: candidates are asked back where one process holds all entities; evaluate without "
             "torchrun or with train.shards = 1, train without [asking] and sharpen the run after that"
