@@ -4,6 +4,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,6 +30,10 @@ class PlainStep(Step):
     """A step as one would write it: all scores of a batch kept, and autograd through them."""
 
     _exact_loss = Step._plain_loss
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._build = None
 
 
 def synchronize(device: torch.device) -> None:

@@ -5,20 +5,21 @@
     python benchmarks/speed.py --data FB15k-237 --batch 300 --reals 512 --rows ModulE-RC --peer
 
 --reals is the length of an entity vector as it is scored; k follows from it for each row. --plain also
-times each row with all scores kept and autograd through them. --peer also
-times PyKEEN's ComplEx (LCWA, inverse relations) with the same data, batch and length, where PyKEEN is
-installed. The floor is the three products of matrices alone, measured here, plus each byte that must
+times each row with all scores kept and autograd through them. --peer also times ComplEx in PyTorch's own
+parts and, where it is installed, PyKEEN's, with the same data, batch and length (peers.py).
+The floor is the three products of matrices alone, measured here, plus each byte that must
 move, at the rate at which this machine copies; distances, which are no product of matrices, have none.
 The last line is JSON.
 """
 
 import argparse
 import json
-import time
+from importlib.util import find_spec
 from typing import Any
 
 import torch
-from measure import PlainStep, best_of, synchronize, time_steps
+from measure import PlainStep, best_of, time_steps
+from peers import measure_pykeen, measure_pytorch
 
 from modulekge.algebra.charts import UNIT_CHARTS
 from modulekge.config import Config
@@ -91,56 +92,11 @@ def floor(spec: ModelSpec, dataset: Dataset, config: Config, device: torch.devic
     return products + max(0, moved - products_move) / rate
 
 
-def measure_peer(dataset: Dataset, args: argparse.Namespace) -> dict[str, Any]:
-    """PyKEEN's ComplEx at the same data, batch and length."""
-    from pykeen.evaluation import RankBasedEvaluator
-    from pykeen.losses import CrossEntropyLoss
-    from pykeen.models import ComplEx
-    from pykeen.training import LCWATrainingLoop
-    from pykeen.triples import CoreTriplesFactory
-
-    def factory(triples: torch.Tensor) -> Any:
-        return CoreTriplesFactory(
-            triples, len(dataset.entities), len(dataset.relations), create_inverse_triples=True
-        )
-
-    device = torch.device(args.device)
-    some = dataset.train[torch.randperm(len(dataset.train), generator=torch.Generator().manual_seed(0))]
-    triples = factory(some[: args.batch * args.steps])
-    seconds = []
-    for epochs in (1, 3):  # what is spent once cancels out
-        model = ComplEx(
-            triples_factory=triples, embedding_dim=args.reals // 2, loss=CrossEntropyLoss(), random_seed=0
-        ).to(device)
-        optimizer = torch.optim.Adagrad(model.parameters(), lr=0.1)
-        loop = LCWATrainingLoop(model=model, triples_factory=triples, optimizer=optimizer)
-        options = {"num_epochs": epochs, "batch_size": args.batch, "use_tqdm": False, "use_tqdm_batch": False}
-        begin = time.perf_counter()
-        loop.train(triples_factory=triples, **options)
-        synchronize(device)
-        seconds.append(time.perf_counter() - begin)
-    distinct = len(torch.unique(triples.mapped_triples[:, :2], dim=0))
-    distinct += len(torch.unique(triples.mapped_triples[:, 1:], dim=0))
-    test = dataset.test[:1000]
-    begin = time.perf_counter()
-    RankBasedEvaluator().evaluate(
-        model, test, batch_size=256, use_tqdm=False, additional_filter_triples=[dataset.train, dataset.valid]
-    )
-    ranking = time.perf_counter() - begin
-    steps = -(-distinct // args.batch)
-    return {
-        "row": "PyKEEN ComplEx",
-        "k": args.reals // 2,
-        "step_ms": (seconds[1] - seconds[0]) / 2 / steps * 1e3,
-        "ranked_per_s": 2 * len(test) / ranking,
-    }
-
-
 def show(row: dict[str, Any]) -> None:
     """Print a row of the table."""
     wanted = ("step_ms", "floor_ms", "epoch_s", "ranking_s", "ranked_per_s", "peak_MiB")
     cells = (f"{row[name]:12.3f}" if row.get(name) is not None else " " * 11 + "-" for name in wanted)
-    print(f"{row['row']:16} {row['k']:5}", *cells, flush=True)
+    print(f"{row['row']:24} {row['k']:5}", *cells, flush=True)
 
 
 def main() -> None:
@@ -162,12 +118,15 @@ def main() -> None:
     args.steps = args.steps or (200 if args.device.startswith("cuda") else 5)
     dataset = open_dataset(args.data)
     print(f"{args.data}, batch {args.batch}, {args.reals} reals, {args.device}, {args.matmul}")
-    print(f"{'row':16} {'k':>5}" + "".join(f"{name:>13}" for name in
+    print(f"{'row':24} {'k':>5}" + "".join(f"{name:>13}" for name in
           ("step ms", "floor ms", "epoch s", "ranking s", "ranked/s", "peak MiB")))  # fmt: skip
     rows = []
     if args.peer:
-        rows.append(measure_peer(dataset, args))
-        show(rows[-1])
+        work = dataset, args.batch, args.reals, torch.device(args.device)
+        rows += [measure_pytorch(*work, args.matmul, args.steps, halves) for halves in (True, False)]
+        rows += [measure_pykeen(*work, args.steps)] if find_spec("pykeen") else []
+        for row in rows:
+            show(row)
     for name in args.rows:
         for kind in (PlainStep, Step) if args.plain else (Step,):
             rows.append(measure_row(MODELS[name], dataset, args, kind))

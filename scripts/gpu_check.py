@@ -18,9 +18,10 @@ from modulekge.config import AskingConfig, Config, make_config
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.evaluation.evaluate import rank
+from modulekge.machine import compiled
 from modulekge.models.back import Back
 from modulekge.models.model import Model
-from modulekge.models.spec import ModelSpec
+from modulekge.models.spec import Build, ModelSpec
 from modulekge.models.table import MODELS, TABLE_1
 from modulekge.training import step as steps
 from modulekge.training.optimize import begin_epoch, make_optimizer
@@ -90,14 +91,15 @@ def check_training(
     return losses, max(apart(a, b) for a, b in zip(there[1], here[1], strict=True))
 
 
-def check_chosen(spec: ModelSpec, dataset: Dataset) -> tuple[float, float]:
-    """Scores of drawn candidates and their slopes."""
+def check_chosen(spec: ModelSpec, dataset: Dataset, build: Build | None = None) -> tuple[float, float]:
+    """Scores of drawn candidates and their slopes; on the GPU of entities that are built so."""
     rows = torch.randint(ENTITIES, (BATCH, 40), generator=torch.Generator().manual_seed(2))
     results = []
     for device in ("cpu", "cuda"):
         model = fresh(spec, dataset, device)
         heads, relations, _ = dataset.questions("train")[:BATCH].to(device).unbind(1)
-        scores = model.scores_each(model.queries(heads, relations), rows.to(device))
+        faster = build if device == "cuda" else None
+        scores = model.scores_each(model.queries(heads, relations), rows.to(device), faster)
         scores.square().mean().backward()
         slopes = [t.grad.cpu() for t in model.parameters() if t.grad is not None]
         results.append((scores.detach().cpu(), slopes))
@@ -161,6 +163,9 @@ def main() -> None:
     steps._WORTH_COMPILING["cuda"] = 0  # and once compiled
     for name in ("ModulE-HH", "RotatE"):
         passed.append(passes(name, "compiled", *check_training(MODELS[name], dataset, LOSSES[0])))
+    for name in ("NagE", "DensE"):
+        spec = MODELS[name]
+        passed.append(passes(name, "built", *check_chosen(spec, dataset, compiled(spec.entity))))
     print(f"{sum(passed)} of {len(passed)} checks passed")
     sys.exit(not all(passed))
 

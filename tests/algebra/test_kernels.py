@@ -60,6 +60,17 @@ def test_chosen_pairs(d, kernels, monkeypatch):
     agree(chosen, points(d), upstream, kernels, monkeypatch)
 
 
+def test_chosen_products(kernels, monkeypatch):
+    rows = torch.randint(70, (5, 19), device=DEVICE)
+    rows[1, :2] = 3  # one is named twice, most not at all
+
+    def chosen(q, t):
+        return distance.row_product(q, t, rows)
+
+    q, t = torch.randn(5, 300, device=DEVICE), torch.randn(70, 300, device=DEVICE)
+    agree(chosen, [q, t], torch.randn(5, 19, device=DEVICE), kernels, monkeypatch)
+
+
 def test_where_points_meet_the_slope_is_zero(kernels, monkeypatch):
     monkeypatch.setattr(distance, "_kernels", lambda q: kernels)
     q = torch.randn(3, 2, 4, device=DEVICE, requires_grad=True)

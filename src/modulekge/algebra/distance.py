@@ -1,4 +1,4 @@
-"""The distance of sums of moduli, of every pair or of chosen ones, without an intermediate per block."""
+"""Sums of moduli of all pairs or chosen ones, without an intermediate per block; products of chosen ones."""
 
 from collections.abc import Callable
 from typing import Any
@@ -81,6 +81,32 @@ class _RowDistance(torch.autograd.Function):
         q, t, rows, weights = ctx.saved_tensors
         grad_q, grad_t, grad_w = _kernels(q).rows_backward(q, t, rows, weights, grad)
         return grad_q, grad_t, None, grad_w
+
+
+def row_product(
+    q: Float[Tensor, "b n"], t: Float[Tensor, "e n"], rows: Int[Tensor, "b k"]
+) -> Float[Tensor, "b k"]:
+    r"""$\langle q, t \rangle$ of each query with the entities that its row names."""
+    if _kernels(q[:, None]):
+        products: Tensor = _RowProduct.apply(q, t, rows)  # type: ignore[no-untyped-call]
+        return products
+    named = t.index_select(0, rows.flatten()).unflatten(0, rows.shape)
+    return torch.bmm(named, q.unsqueeze(2)).squeeze(2)
+
+
+class _RowProduct(torch.autograd.Function):
+    """The same by kernels; no row is copied, and none sorted to add up its slopes."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, t: Tensor, rows: Tensor) -> Tensor:
+        ctx.save_for_backward(q, t, rows)
+        return _kernels(q[:, None]).products(q, t, rows)  # type: ignore[no-any-return]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        q, t, rows = ctx.saved_tensors
+        return *_kernels(q[:, None]).products_backward(q, t, rows, grad), None
 
 
 def _kernels(q: Tensor) -> Any:

@@ -1,4 +1,4 @@
-r"""Distances of sums of moduli on a GPU, in Triton: every intermediate stays in registers.
+r"""Sums of moduli, and products of chosen pairs, on a GPU, in Triton: intermediates stay in registers.
 
 A point is up to four reals per block, written out as ``x0 .. x3``; those past its dimension ``D`` are
 never read. ``x_step`` is how far the next real of the same block lies in memory.
@@ -11,6 +11,7 @@ from torch import Tensor
 
 _PAIRS, _BLOCKS, _ROWS = 64, 64, 16  # sides of a tile: pairs of points; blocks of them; points of a sum
 _PROGRAMS = 1024  # a sum is split in parts until so many programs share the work
+_WIDE = 256  # blocks at a time where a program has one point: few warps with much to load wait the least
 
 
 def pairs(q: Tensor, t: Tensor, weights: Tensor) -> Tensor:
@@ -49,25 +50,48 @@ def rows(q: Tensor, t: Tensor, ids: Tensor, weights: Tensor) -> Tensor:
     q, t, ids, weights = (x.contiguous() for x in (q, t, ids, weights))
     (b, d, n), k = q.shape, ids.shape[1]
     out = q.new_empty(b, k)
-    _rows[b, triton.cdiv(k, _ROWS)](q, t, ids, weights, out, k, n, d, _ROWS, _BLOCKS)
+    _rows[b, triton.cdiv(k, _ROWS)](q, t, ids, weights, out, k, n, d, False, _ROWS, _BLOCKS)
+    return out
+
+
+def products(q: Tensor, t: Tensor, ids: Tensor) -> Tensor:
+    r"""$\langle q, t \rangle$ of each vector with those of ``t`` that its row of ``ids`` names: (b, k)."""
+    q, t, ids = (x.contiguous() for x in (q, t, ids))
+    (b, n), k = q.shape, ids.shape[1]
+    out = q.new_empty(b, k)
+    _rows[b, triton.cdiv(k, _ROWS)](q, t, ids, q, out, k, n, 1, True, _ROWS, _BLOCKS)
     return out
 
 
 def rows_backward(
     q: Tensor, t: Tensor, ids: Tensor, weights: Tensor, grad: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of :func:`rows` by q, t and the weights.
+    """Return the gradients of :func:`rows` by q, t and the weights."""
+    return _rows_slopes(q, t, ids, weights, grad, dot=False)
 
-    An entity gathers what its namings send it, in their order: no atomic additions, one result.
-    """
+
+def products_backward(q: Tensor, t: Tensor, ids: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the gradients of :func:`products` by q and t."""
+    grad_q, grad_t, _ = _rows_slopes(q[:, None], t[:, None], ids, q[:0], grad, dot=True)
+    return grad_q[:, 0], grad_t[:, 0]
+
+
+def _rows_slopes(
+    q: Tensor, t: Tensor, ids: Tensor, weights: Tensor, grad: Tensor, dot: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """An entity gathers what its namings send it, in their order: no atomic additions, one result."""
     q, t, ids, weights, grad = (x.contiguous() for x in (q, t, ids, weights, grad))
     (b, d, n), k = q.shape, ids.shape[1]
     grad_q, grad_t, grad_w = torch.empty_like(q), torch.empty_like(t), torch.empty_like(weights)
-    tiles = triton.cdiv(n, _BLOCKS)
-    _rows_pull[b, tiles](q, t, ids, weights, grad, grad_q, grad_w, k, n, d, _ROWS, _BLOCKS)
+    _rows_pull[b, triton.cdiv(n, _BLOCKS)](
+        q, t, ids, weights, grad, grad_q, grad_w, k, n, d, dot, _ROWS, _BLOCKS
+    )  # fmt: skip
     named, order = ids.flatten().sort(stable=True)
     starts = torch.searchsorted(named, torch.arange(len(t) + 1, device=t.device))
-    _named_pull[len(t), tiles](q, t, order, starts, weights, grad, grad_t, k, n, d, _BLOCKS)
+    wide = min(_WIDE, max(32, triton.next_power_of_2(n)))
+    _named_pull[len(t), triton.cdiv(n, wide)](
+        q, t, order, starts, weights, grad, grad_t, k, n, d, dot, wide, num_warps=max(1, wide // 128)
+    )  # fmt: skip
     return grad_q, grad_t, grad_w
 
 
@@ -164,7 +188,9 @@ def _pull(
 
 
 @triton.jit
-def _rows(q, t, ids, w, out, k, n, D: tl.constexpr, ROWS: tl.constexpr, BLOCKS: tl.constexpr):
+def _rows(
+    q, t, ids, w, out, k, n, D: tl.constexpr, DOT: tl.constexpr, ROWS: tl.constexpr, BLOCKS: tl.constexpr
+):
     row = tl.program_id(0).to(tl.int64)
     ks = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     named = tl.load(ids + row * k + ks, ks < k, 0)
@@ -174,15 +200,18 @@ def _rows(q, t, ids, w, out, k, n, D: tl.constexpr, ROWS: tl.constexpr, BLOCKS: 
         q0, q1, q2, q3 = _load(q + row * D * n + ns[None, :], n, ns[None, :] < n, D)
         inside = (ks[:, None] < k) & (ns[None, :] < n)
         t0, t1, t2, t3 = _load(t + named[:, None] * D * n + ns[None, :], n, inside, D)
-        weight = tl.load(w + row * n + ns[None, :], ns[None, :] < n, 0.0)
-        total += weight * tl.sqrt(_squares(q0 - t0, q1 - t1, q2 - t2, q3 - t3, D))
+        if DOT:
+            total += q0 * t0
+        else:
+            weight = tl.load(w + row * n + ns[None, :], ns[None, :] < n, 0.0)
+            total += weight * tl.sqrt(_squares(q0 - t0, q1 - t1, q2 - t2, q3 - t3, D))
     tl.store(out + row * k + ks, tl.sum(total, 1), ks < k)
 
 
 @triton.jit
 def _rows_pull(
     q, t, ids, w, grad, grad_q, grad_w, k, n,
-    D: tl.constexpr, ROWS: tl.constexpr, BLOCKS: tl.constexpr,
+    D: tl.constexpr, DOT: tl.constexpr, ROWS: tl.constexpr, BLOCKS: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     ns = tl.program_id(1) * BLOCKS + tl.arange(0, BLOCKS)
@@ -195,28 +224,34 @@ def _rows_pull(
         g = tl.load(grad + row * k + ks, ks < k, 0.0)
         inside = (ks[:, None] < k) & (ns[None, :] < n)
         t0, t1, t2, t3 = _load(t + named[:, None] * D * n + ns[None, :], n, inside, D)
-        d0, d1, d2, d3 = q0 - t0, q1 - t1, q2 - t2, q3 - t3
-        squares = _squares(d0, d1, d2, d3, D)
-        inverse = g[:, None] * _inverse(squares)
-        far += squares * inverse
-        p0 += inverse * d0
-        if D > 1:
-            p1 += inverse * d1
-        if D > 2:
-            p2 += inverse * d2
-        if D > 3:
-            p3 += inverse * d3
-    weight = tl.load(w + row * n + ns, ns < n, 0.0)
+        if DOT:
+            p0 += g[:, None] * t0
+        else:
+            d0, d1, d2, d3 = q0 - t0, q1 - t1, q2 - t2, q3 - t3
+            squares = _squares(d0, d1, d2, d3, D)
+            inverse = g[:, None] * _inverse(squares)
+            far += squares * inverse
+            p0 += inverse * d0
+            if D > 1:
+                p1 += inverse * d1
+            if D > 2:
+                p2 += inverse * d2
+            if D > 3:
+                p3 += inverse * d3
     s0, s1, s2, s3 = tl.sum(p0, 0), tl.sum(p1, 0), tl.sum(p2, 0), tl.sum(p3, 0)
     place = grad_q + row * D * n + ns
-    store(place, n, ns < n, s0 * weight, s1 * weight, s2 * weight, s3 * weight, D)
-    tl.store(grad_w + row * n + ns, tl.sum(far, 0), ns < n)
+    if DOT:
+        tl.store(place, s0, ns < n)
+    else:
+        weight = tl.load(w + row * n + ns, ns < n, 0.0)
+        store(place, n, ns < n, s0 * weight, s1 * weight, s2 * weight, s3 * weight, D)
+        tl.store(grad_w + row * n + ns, tl.sum(far, 0), ns < n)
 
 
 @triton.jit
 def _named_pull(
     q, t, order, starts, w, grad, grad_t, k, n,
-    D: tl.constexpr, BLOCKS: tl.constexpr,
+    D: tl.constexpr, DOT: tl.constexpr, BLOCKS: tl.constexpr,
 ):  # fmt: skip
     entity = tl.program_id(0).to(tl.int64)
     ns = tl.program_id(1) * BLOCKS + tl.arange(0, BLOCKS)
@@ -227,14 +262,17 @@ def _named_pull(
         naming = tl.load(order + j)
         row = naming // k
         q0, q1, q2, q3 = _load(q + row * D * n + ns, n, ns < n, D)
-        d0, d1, d2, d3 = t0 - q0, t1 - q1, t2 - q2, t3 - q3
-        weight = tl.load(w + row * n + ns, ns < n, 0.0)
-        slope = tl.load(grad + naming) * weight * _inverse(_squares(d0, d1, d2, d3, D))
-        p0 += slope * d0
-        if D > 1:
-            p1 += slope * d1
-        if D > 2:
-            p2 += slope * d2
-        if D > 3:
-            p3 += slope * d3
+        if DOT:
+            p0 += tl.load(grad + naming) * q0
+        else:
+            d0, d1, d2, d3 = t0 - q0, t1 - q1, t2 - q2, t3 - q3
+            weight = tl.load(w + row * n + ns, ns < n, 0.0)
+            slope = tl.load(grad + naming) * weight * _inverse(_squares(d0, d1, d2, d3, D))
+            p0 += slope * d0
+            if D > 1:
+                p1 += slope * d1
+            if D > 2:
+                p2 += slope * d2
+            if D > 3:
+                p3 += slope * d3
     store(grad_t + entity * D * n + ns, n, ns < n, p0, p1, p2, p3, D)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from modulekge.algebra.algebra import Algebra
-from modulekge.algebra.distance import block_distance, row_distance
+from modulekge.algebra.distance import block_distance, row_distance, row_product
 from modulekge.algebra.norms import N
 from modulekge.shapes import Elements, Entities, Queries, Scores
 
@@ -121,7 +121,7 @@ def _named(t: Entities, rows: Rows) -> Float[Tensor, "b k _d n"]:
 
 
 def _each_inner(q: Queries, t: Entities, rows: Rows, weights: Tensor) -> Tensor:
-    return torch.bmm(_named(t, rows).flatten(2), q.flatten(1).unsqueeze(2)).squeeze(2)
+    return row_product(q.flatten(1), t.flatten(1), rows)
 
 
 def _each_distance(q: Queries, t: Entities, rows: Rows, weights: Tensor) -> Tensor:

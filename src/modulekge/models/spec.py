@@ -1,6 +1,6 @@
 """A model is a row: what its scalars, vectors, scaling, rotation and score are."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
@@ -32,6 +32,7 @@ from modulekge.errors import ConfigError, unknown
 from modulekge.shapes import Elements, Numbers
 
 Value = TypeVar("Value")
+Build = Callable[[Numbers, Numbers], Elements]  # scalars and vectors of entities to what is scored
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from modulekge.config import LossConfig
 from modulekge.data.dataset import Dataset
 from modulekge.data.known import KnownAnswers
 from modulekge.models.model import Model
+from modulekge.models.spec import Build
 from modulekge.shapes import Ids, Queries, Scores, Triples
 from modulekge.training.losses import Answers, Weights
 
@@ -95,13 +96,14 @@ def candidate_scores(
     tails: Int[Tensor, " b"],
     drawn: Int[Tensor, "_b k"],
     true: Bool[Tensor, "b k"],
+    build: Build | None = None,
 ) -> tuple[Scores, Answers]:
     """Score each answer, which comes first, and what was drawn, but for what is known to be true."""
     if len(drawn) < len(tails):
         scores = model.scores(queries, model.entities(drawn[0]), drawn[0])
         scores = torch.cat([model.scores_each(queries, tails[:, None]), scores], dim=1)
     else:
-        scores = model.scores_each(queries, torch.cat([tails[:, None], drawn], dim=1))
+        scores = model.scores_each(queries, torch.cat([tails[:, None], drawn], dim=1), build)
     scores = scores.masked_fill(F.pad(true, (1, 0)), -torch.inf)
     return scores, Answers(torch.arange(len(tails), device=tails.device), torch.zeros_like(tails))
 

@@ -65,9 +65,9 @@ class Step:
         numbers = model.entity_scalar.numel() + model.entity_vector.numel()
         worth = steps * numbers >= _WORTH_COMPILING[device.type]
         self._compile = alike and worth and can_compile(device.type)
-        build = compiled(model.spec.entity) if self._compile else None
+        self._build = compiled(model.spec.entity) if self._compile else None
         matmul = config.train.matmul
-        self._tables = tables_of(model, optimizer, build, matmul) if self._exact else PlainTables(model)
+        self._tables = tables_of(model, optimizer, self._build, matmul) if self._exact else PlainTables(model)
 
     def begin(self, epoch: int) -> None:
         """Draw from here on what belongs to this epoch."""
@@ -183,9 +183,9 @@ class Step:
             drawn = places[4].view_as(drawn)
         queries, rest = asked(model, heads, relations, answered, relations[true.rows], ends, config, draw)
         if truth is None:
-            scores, answers = model.scores(queries, model.entities()), true
+            scores, answers = model.scores(queries, model.entities(build=self._build)), true
         else:
-            scores, answers = candidate_scores(model, queries, tails, drawn, truth)
+            scores, answers = candidate_scores(model, queries, tails, drawn, truth, self._build)
         scores = scores.float() if scores.dtype == torch.bfloat16 else scores
         rest = rest if part is None else part * rest
         value = (share * LOSSES[config.loss.kind](scores, answers, config.loss)).sum() + rest

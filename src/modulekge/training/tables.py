@@ -1,7 +1,7 @@
 """The entities in training: built of their tables, and the slopes by them brought back to the tables."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,11 +14,10 @@ from modulekge.algebra.charts import EXPONENTIAL, FREE, NORMALISED, ONE
 from modulekge.algebra.scores import product
 from modulekge.machine import kernels
 from modulekge.models.model import Model, Some
-from modulekge.models.spec import ModelSpec
-from modulekge.shapes import Elements, Entities, Numbers
+from modulekge.models.spec import Build, ModelSpec
+from modulekge.shapes import Entities
 from modulekge.training.optimize import GpuAdagrad
 
-Build = Callable[[Numbers, Numbers], Elements]
 EVEN = 64  # rows of a table for which products of matrices have fast kernels
 
 
