@@ -290,6 +290,27 @@ def test_names_are_shown_as_they_are(tmp_path):
     assert "[/r]" in call("data", "info", "odd.tsv", cwd=tmp_path).stdout
 
 
+@pytest.mark.parametrize(
+    ("said", "printed"),
+    [
+        (
+            "CUDA error: an illegal memory access was encountered\nFor debugging",
+            "the GPU failed: CUDA error: an illegal memory access was encountered; what was kept stays, and "
+            "'modulekge resume' goes on",
+        ),
+        ("CUDA out of memory. Tried", "CUDA out of memory. Tried; lower model.k or train.batch"),
+        ("can't allocate memory: 9 bytes", "can't allocate memory: 9 bytes; lower model.k or train.batch"),
+    ],
+)
+def test_what_a_machine_cannot_do_is_one_line(said, printed, tmp_path, monkeypatch):
+    def fails(path, split):
+        raise RuntimeError(said)
+
+    monkeypatch.setattr(cli.runs, "_ranked", fails)
+    done = call("evaluate", "x", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, f"error: {printed}\n")
+
+
 def test_an_error_of_ours_is_no_traceback_either(tmp_path, monkeypatch):
     monkeypatch.setattr(cli.runs, "_ranked", lambda path, split: 1 / 0)
     done = call("evaluate", "x", cwd=tmp_path)

@@ -1,11 +1,12 @@
 """What this machine can do beyond plain PyTorch: run kernels of ours, compile loops, repeat itself."""
 
+import ctypes
 import importlib
 import os
 import resource
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+_MMAP_THRESHOLD, _TRIM_THRESHOLD, _KEPT = -3, -1, (1 << 31) - 1  # of glibc's mallopt; bytes
 _MODELS = 64  # a process may train, one after another, before loops are no longer compiled for more
 
 
@@ -40,6 +42,24 @@ def free_memory(device: torch.device) -> int:
         free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     return free if limit == resource.RLIM_INFINITY else min(free, limit)
+
+
+def is_short(error: Exception) -> bool:
+    """Whether this says that there was not enough memory, for which PyTorch has no class on a CPU."""
+    return any(words in str(error) for words in ("out of memory", "allocate"))
+
+
+@cache
+def keep_memory() -> None:
+    """Keep what is freed for the next step, where the C library lets us.
+
+    glibc gives pieces of 32 MiB and more back to the system, which fills each page anew with zeros: a tenth
+    of a step and more.
+    """
+    with suppress(OSError, AttributeError):  # another system, or another C library
+        mallopt = ctypes.CDLL(None).mallopt
+        for setting in (_MMAP_THRESHOLD, _TRIM_THRESHOLD):
+            mallopt(setting, _KEPT)
 
 
 @cache

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -44,6 +47,41 @@ def test_both_optimisers_learn_and_the_rate_decays(family, optimizer):
     found = records(family, optimizer=optimizer, lr=0.05, decay=0.5, epochs=4)
     assert [r.lr for r in found] == [0.05, 0.025, 0.0125, 0.00625]
     assert found[-1].loss < found[0].loss
+
+
+COMPILED = """
+from modulekge.config import make_config
+from modulekge.data.registry import open_dataset
+from modulekge.run.train import begin
+from modulekge.training import step
+from modulekge.training.fit import EpochRecord, fit
+
+built = []
+compiled = step.compiled
+
+def counted(function):
+    loops = compiled(function)
+    return lambda *tables: built.append(len(tables[0])) or loops(*tables)
+
+step.compiled = counted
+world = open_dataset("world")
+drawn = {"candidates": "sampled", "negatives": 9}
+some = {"epochs": 1, "batch": 2000, "device": "cpu"}
+config = make_config([{"model": {"name": "NagE", "k": 4}, "loss": drawn, "train": some}])
+for worth in (1e18, 0):
+    step._WORTH_COMPILING["cpu"] = worth
+    model, optimizer = begin(config, world)
+    print(*[r.loss for r in fit(model, world, optimizer, config) if isinstance(r, EpochRecord)])
+print(set(built) == {len(world.entities)})
+"""
+
+
+def test_compiled_loops_build_entities_for_drawn_candidates():
+    """In a process without checks of shapes, which torch.compile does not understand."""
+    done = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True, check=True)
+    plain, compiled, built = done.stdout.split()
+    assert float(compiled) == pytest.approx(float(plain), rel=1e-5)
+    assert built == "True"
 
 
 def test_batches_are_a_permutation_that_depends_on_seed_and_epoch_alone():

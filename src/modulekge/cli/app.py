@@ -13,6 +13,7 @@ from modulekge.cli import completion
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
 from modulekge.errors import ModulekgeError
+from modulekge.machine import is_short
 from modulekge.version import __version__
 from modulekge.workers import part, speaks
 
@@ -106,8 +107,11 @@ def main() -> NoReturn:
     except (OSError, MemoryError) as error:
         _fail(f"error: {error}; check the path, its permissions and the free space and memory", 2)
     except Exception as error:
-        if "memory" in str(error):  # torch has no class for it on the CPU
+        if is_short(error):
             _fail(f"error: {error}; lower model.k or train.batch", 2)
+        if "CUDA error" in str(error):
+            said = str(error).splitlines()[0]
+            _fail(f"error: the GPU failed: {said}; what was kept stays, and 'modulekge resume' goes on", 2)
         if os.environ.get("MODULEKGE_TRACEBACK"):
             raise
         advice = "please report it, with what MODULEKGE_TRACEBACK=1 prints"

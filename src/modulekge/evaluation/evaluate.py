@@ -7,6 +7,7 @@ import torch
 from modulekge.data.known import KnownAnswers
 from modulekge.evaluation.ranks import Ranks, scores_of
 from modulekge.evaluation.scoring import batch_size, entity_scores
+from modulekge.machine import is_short
 from modulekge.models.model import Model
 from modulekge.shapes import Entities, Triples
 
@@ -31,7 +32,7 @@ def rank_in_batches(model: Model, questions: Triples, known: KnownAnswers) -> It
         try:
             ranks = _rank_batch(model, table, questions[start : start + size], known)
         except RuntimeError as error:
-            if size == 1 or "memory" not in str(error) or workers.size > 1:  # the others would not know
+            if size == 1 or not is_short(error) or workers.size > 1:  # the others would not know
                 raise
             size = max(1, size // 2)
             continue

@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 
 from modulekge.config import Config
 from modulekge.errors import ConfigError
-from modulekge.machine import can_compile, compiled, repeatable
+from modulekge.machine import can_compile, compiled, keep_memory, repeatable
 from modulekge.models.model import Model, Some
 from modulekge.shapes import Ids, Queries
 from modulekge.training.exact import Target, exact
@@ -47,6 +47,8 @@ class Step:
         device = self._device = model.entity_scalar.device
         self._generator, self._total = torch.Generator(device), torch.zeros((), device=device)
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        if device.type == "cpu":
+            keep_memory()
         if self._stream:  # autograd's own thread multiplies first, which PyTorch mends and warns of
             warnings.filterwarnings("ignore", "Attempting to run cuBLAS")
         self._rows = torch.empty(config.train.batch, dtype=torch.long, device=device)
