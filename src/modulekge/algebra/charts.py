@@ -45,8 +45,8 @@ def _normalised(x: Numbers) -> Elements:
         return _one(x)
     norm = N(x).unsqueeze(-2)
     zero = norm < 2 * torch.finfo(x.dtype).max ** (-2 / 3)
-    unit = x * norm.masked_fill(zero, 1).rsqrt()
-    unit.narrow(-2, 0, 1).add_(zero)
+    first = torch.arange(x.shape[-2], device=x.device).unsqueeze(-1) == 0  # as a mask, loops stay one
+    unit: Tensor = x * norm.masked_fill(zero, 1).rsqrt() + (zero & first)
     return unit
 
 

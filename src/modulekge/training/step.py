@@ -183,7 +183,9 @@ class Step:
             places = torch.arange(len(ids), device=ids.device).split([piece.numel() for piece in pieces])
             heads, answered, ends, tails = places[:4]
             drawn = places[4].view_as(drawn)
-        queries, rest = asked(model, heads, relations, answered, relations[true.rows], ends, config, draw)
+        usual = ids is None and len(batch) == len(self._even.rows)
+        ask = compiled(asked, dynamic=False) if self._compile and usual else asked
+        queries, rest = ask(model, heads, relations, answered, relations[true.rows], ends, config, draw)
         if truth is None:
             scores, answers = model.scores(queries, model.entities(build=self._build)), true
         else:
