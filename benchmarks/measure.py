@@ -33,7 +33,7 @@ class PlainStep(Step):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self._build = None
+        self._build, self._compile = None, False
 
 
 def synchronize(device: torch.device) -> None:

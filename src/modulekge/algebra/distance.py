@@ -95,7 +95,7 @@ def row_product(
 
 
 class _RowProduct(torch.autograd.Function):
-    """The same by kernels; no row is copied, and none sorted to add up its slopes."""
+    """The same by kernels, which copy no rows."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, t: Tensor, rows: Tensor) -> Tensor:
