@@ -47,11 +47,11 @@ def draw(parts: list[tuple[str, dict[str, float]]]) -> str:
         for name, value in bars.items():
             length = max(1.0, (WIDTH - LABEL - 90) * value / longest)
             shade = "#2a7f62" if name.endswith("here") else "#bbb" if "floor" in name else "#888"
-            text = y + BAR - 5
+            text, shown = y + BAR - 5, f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
             lines += [
                 f'<text x="{LABEL - 8}" y="{text}" text-anchor="end">{name}</text>',
                 f'<rect x="{LABEL}" y="{y}" width="{length:.1f}" height="{BAR - 4}" fill="{shade}"/>',
-                f'<text x="{LABEL + length + 6:.1f}" y="{text}">{value:,.3g}</text>',
+                f'<text x="{LABEL + length + 6:.1f}" y="{text}">{shown}</text>',
             ]
             y += BAR
         y += 30
