@@ -2,6 +2,7 @@ import importlib.util
 import os
 import random
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # kernels run here as Python; Triton reads this when imported
 
+from modulekge import machine
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.run.folder import RunFolder
@@ -56,6 +58,15 @@ def as_written():
         return module
 
     return load
+
+
+@pytest.fixture
+def compiler():
+    """What torch.compile needs on a CPU; it warns of itself, and warnings are errors here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if not machine.can_compile.__wrapped__("cpu"):
+            pytest.skip("nothing to compile loops with")
 
 
 @pytest.fixture

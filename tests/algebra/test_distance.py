@@ -35,7 +35,7 @@ def test_block_distance_has_a_finite_slope_where_query_and_entity_meet():
 
 @pytest.mark.filterwarnings("ignore")  # torch.compile warns of itself
 @pytest.mark.parametrize("d", [1, 2, 4])
-def test_compiled_loops_agree_with_the_tiles(d, monkeypatch):
+def test_compiled_loops_agree_with_the_tiles(d, compiler, monkeypatch):
     """Of any size, at meeting points too."""
     monkeypatch.setattr(distance, "can_compile", lambda device: True)
     tensors = [torch.randn(5, d, 6), torch.randn(9, d, 6), torch.rand(5, 6)]

@@ -79,7 +79,7 @@ print(set(built) == {len(world.entities)} and len(asked) > 0)
 """
 
 
-def test_compiled_loops_build_entities_for_drawn_candidates():
+def test_compiled_loops_build_entities_for_drawn_candidates(compiler):
     """In a process without checks of shapes, which torch.compile does not understand."""
     done = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True, check=True)
     plain, compiled, built = done.stdout.split()

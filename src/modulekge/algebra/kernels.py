@@ -133,6 +133,18 @@ def _squares(d0, d1, d2, d3, D: tl.constexpr):
 
 
 @triton.jit
+def _add(p0, p1, p2, p3, slope, d0, d1, d2, d3, D: tl.constexpr):
+    p0 += slope * d0
+    if D > 1:
+        p1 += slope * d1
+    if D > 2:
+        p2 += slope * d2
+    if D > 3:
+        p3 += slope * d3
+    return p0, p1, p2, p3
+
+
+@triton.jit
 def _inverse(squares):
     return tl.where(squares > 0, tl.rsqrt(tl.maximum(squares, 1e-37)), 0.0)
 
@@ -175,13 +187,7 @@ def _pull(
         inverse = g[:, None] * _inverse(squares)
         far += squares * inverse
         slope = inverse * weight[None, :]
-        p0 += slope * d0
-        if D > 1:
-            p1 += slope * d1
-        if D > 2:
-            p2 += slope * d2
-        if D > 3:
-            p3 += slope * d3
+        p0, p1, p2, p3 = _add(p0, p1, p2, p3, slope, d0, d1, d2, d3, D)
     row = slot * rows + xs[:, None]
     store(pull + row * D * n + ns[None, :], n, inside, p0, p1, p2, p3, D)
     tl.store(lengths + row * n + ns[None, :], far, inside)
@@ -231,13 +237,7 @@ def _rows_pull(
             squares = _squares(d0, d1, d2, d3, D)
             inverse = g[:, None] * _inverse(squares)
             far += squares * inverse
-            p0 += inverse * d0
-            if D > 1:
-                p1 += inverse * d1
-            if D > 2:
-                p2 += inverse * d2
-            if D > 3:
-                p3 += inverse * d3
+            p0, p1, p2, p3 = _add(p0, p1, p2, p3, inverse, d0, d1, d2, d3, D)
     s0, s1, s2, s3 = tl.sum(p0, 0), tl.sum(p1, 0), tl.sum(p2, 0), tl.sum(p3, 0)
     place = grad_q + row * D * n + ns
     if DOT:
@@ -268,11 +268,5 @@ def _named_pull(
             d0, d1, d2, d3 = t0 - q0, t1 - q1, t2 - q2, t3 - q3
             weight = tl.load(w + row * n + ns, ns < n, 0.0)
             slope = tl.load(grad + naming) * weight * _inverse(_squares(d0, d1, d2, d3, D))
-            p0 += slope * d0
-            if D > 1:
-                p1 += slope * d1
-            if D > 2:
-                p2 += slope * d2
-            if D > 3:
-                p3 += slope * d3
+            p0, p1, p2, p3 = _add(p0, p1, p2, p3, slope, d0, d1, d2, d3, D)
     store(grad_t + entity * D * n + ns, n, ns < n, p0, p1, p2, p3, D)
