@@ -15,17 +15,17 @@ def faults():
     torch.empty(1 << 24).fill_(1.0)
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
-faults()
-given_back = faults()
+ROUNDS = 9
+given_back = [faults() for _ in range(ROUNDS)]
 keep_memory()
-faults()
-print(given_back, faults())
+kept = [faults() for _ in range(ROUNDS)]
+print(sorted(given_back)[ROUNDS // 2], sorted(kept)[ROUNDS // 2])
 """
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
 def test_memory_that_is_freed_is_kept_for_the_next_step():
     printed = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
-    given_back, kept = map(int, printed.stdout.split())
+    given_back, kept = map(int, printed.stdout.split())  # medians: at first a hole may be too small
     assert given_back > 0
     assert kept == 0
