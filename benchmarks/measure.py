@@ -15,6 +15,7 @@ from modulekge.models.model import Model
 from modulekge.training.optimize import begin_epoch, make_optimizer
 from modulekge.training.questions import Questions
 from modulekge.training.step import Step
+from modulekge.training.tables import PlainTables
 
 
 @dataclass
@@ -31,9 +32,9 @@ class PlainStep(Step):
 
     _exact_loss = Step._plain_loss
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self._build, self._compile = None, False
+    def __init__(self, model: Model, *given: Any) -> None:
+        super().__init__(model, *given)
+        self._build, self._compile, self._tables = None, False, PlainTables(model)
 
 
 def synchronize(device: torch.device) -> None:

@@ -18,7 +18,7 @@ from modulekge.config import AskingConfig, Config, make_config
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.evaluation.evaluate import rank
-from modulekge.machine import compiled
+from modulekge.machine import compiled, repeatable
 from modulekge.models.back import Back
 from modulekge.models.model import Model
 from modulekge.models.spec import Build, ModelSpec
@@ -27,6 +27,7 @@ from modulekge.training import step as steps
 from modulekge.training.optimize import begin_epoch, make_optimizer
 from modulekge.training.questions import Questions
 from modulekge.training.step import Step
+from modulekge.training.tables import PlainTables, slopes_of
 
 ENTITIES, RELATIONS, K, BATCH = 301, 5, 10, 64
 LOSSES = (
@@ -107,6 +108,37 @@ def check_chosen(spec: ModelSpec, dataset: Dataset, build: Build | None = None) 
     return apart(there, here), max(apart(a, b) for a, b in zip(theirs, mine, strict=True))
 
 
+def check_drawn(spec: ModelSpec, dataset: Dataset) -> tuple[float, float]:
+    """Steps with drawn candidates, of which each device draws its own: compiled, and as they come."""
+    drawn = {"kind": "logistic", "candidates": "sampled", "negatives": 8}
+    settings = {"loss": drawn, "penalty": {"strength": 0.01}, "train": {"batch": BATCH, "lr": 0.001}}
+    worth, ways = steps._WORTH_COMPILING["cuda"], []
+    for steps._WORTH_COMPILING["cuda"] in (0.0, float("inf")):
+        ways.append(trained(spec, dataset, make_config([settings]), "cuda"))
+    steps._WORTH_COMPILING["cuda"] = worth
+    (losses, slopes), (plain, by_plain) = ways
+    found = apart(torch.tensor(losses), torch.tensor(plain))
+    return found, max(apart(a, b) for a, b in zip(slopes, by_plain, strict=True))
+
+
+def check_many(dataset: Dataset) -> tuple[float, float]:
+    """Slopes of far more rows than the tables have, added up: twice the same on the GPU, and the CPU's."""
+    count, draw = 30 * ENTITIES, torch.Generator().manual_seed(3)
+    ids, relations = (torch.randint(n, (count,), generator=draw) for n in (ENTITIES, 2 * RELATIONS))
+    results = []
+    for device in ("cpu", "cuda", "cuda"):
+        model = fresh(MODELS["ModulE-HH"], dataset, device)
+        few = model.part(count, count)
+        draw.manual_seed(4)
+        for part in (*few.entity_tables[:2], *few.relation_tables):
+            part.grad = torch.randn(part.shape, generator=draw).to(device)
+        with repeatable():
+            PlainTables(model).add(ids.to(device), relations.to(device), few)
+        results.append(torch.cat([slopes_of(table).flatten().cpu() for table in model.parameters()]))
+    here, there, again = results
+    return float(not torch.equal(there, again)), apart(there, here)
+
+
 def check_ranks(spec: ModelSpec, dataset: Dataset, back: float = 0.0) -> float:
     """The share of questions whose rank differs by more than rounding can explain."""
     questions = dataset.questions("test")
@@ -160,6 +192,9 @@ def main() -> None:
         found["back"] = (check_ranks(spec, dataset, 0.5), 0.0)
         passed += [passes(spec.name, name, *differences) for name, differences in found.items()]
     passed.append(passes("ModulE-HH", "fallback", *check_fallback(dataset)))
+    passed.append(passes("ModulE-HH", "many", *check_many(dataset)))
+    for name in ("RotatE", "QuatE", "QuatE-xy", "NagE"):
+        passed.append(passes(name, "drawn", *check_drawn(MODELS[name], dataset)))
     steps._WORTH_COMPILING["cuda"] = 0  # and once compiled
     for name in ("ModulE-HH", "RotatE"):
         passed.append(passes(name, "compiled", *check_training(MODELS[name], dataset, LOSSES[0])))

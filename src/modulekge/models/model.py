@@ -217,7 +217,8 @@ class Model(nn.Module):
         self, queries: Queries, rows: Int[Tensor, "b k"], build: Build | None = None
     ) -> Float[Tensor, "b k"]:
         """Every query against the entities of its own row."""
-        if rows.numel() < len(self.entity_scalar):  # make no more of them than are asked for
+        made = not self.spec.vector.trivial  # else they are their table
+        if made and rows.numel() < len(self.entity_scalar):  # make no more of them than are asked for
             entities, places = self.entities(rows.flatten()), torch.arange(rows.numel(), device=rows.device)
             places = places.view_as(rows)
         else:

@@ -168,24 +168,16 @@ class Step:
     ) -> Float[Tensor, ""]:
         """Return the loss of a batch with its candidates; its slopes come as autograd makes them."""
         heads, relations, tails = batch.unbind(1)
-        model, known, config = self._model, self._questions.known, self._config
-        answered, drawn, truth = heads[true.rows], heads[:0], None
-        ends = true.columns
+        model, config, b = self._model, self._config, len(batch)
+        drawn, truth = heads[:0], None
         if config.loss.candidates != "all":
             drawn = draw.entities(model.n_entities, config.loss.negatives, config.loss)
-            truth = known.among(heads, relations, drawn.expand(len(batch), -1))
-        ids = None
-        if model.workers.shards > 1:  # rows of others are sent, and numbered in the order of asking
-            pieces = (heads, answered, ends, tails, drawn)
-            ids = torch.cat([piece.flatten() for piece in pieces])
-            model = model.part(len(ids), bias=True)
-            self._tables.gather(ids, relations, model)
-            places = torch.arange(len(ids), device=ids.device).split([piece.numel() for piece in pieces])
-            heads, answered, ends, tails = places[:4]
-            drawn = places[4].view_as(drawn)
-        usual = ids is None and len(batch) == len(self._even.rows)
-        ask = compiled(asked, dynamic=False) if self._compile and usual else asked
-        queries, rest = ask(model, heads, relations, answered, relations[true.rows], ends, config, draw)
+            truth = self._questions.known.among(heads, relations, drawn.expand(b, -1))
+        sent = (tails, drawn.flatten()) if model.workers.shards > 1 else ()
+        ids, few, queries, rest = self._ask(batch, true, draw, sent)
+        if sent:  # rows of others, and numbered in the order of asking
+            first, places = len(ids) - b - drawn.numel(), torch.arange(len(ids), device=ids.device)
+            model, tails, drawn = few, places[first : first + b], places[first + b :].view_as(drawn)
         if truth is None:
             scores, answers = model.scores(queries, model.entities(build=self._build)), true
         else:
@@ -194,42 +186,45 @@ class Step:
         rest = rest if part is None else part * rest
         value = (share * LOSSES[config.loss.kind](scores, answers, config.loss)).sum() + rest
         value.backward()
-        if ids is not None:
-            self._tables.add(ids, relations, model)
+        self._tables.add(ids, relations, few)
         return value.detach()
 
     def _exact_loss(
         self, batch: Tensor, true: Answers, share: Weights, part: float | Tensor | None, draw: Draw
     ) -> Float[Tensor, ""]:
-        """Return the loss of a batch against all entities.
-
-        What is asked is worked out on a model of the batch's few entities and relations, so that their
-        slopes are added to those of the whole tables, and no second whole table is made for them.
-        """
-        heads, relations, _ = batch.unbind(1)
-        model, config, b = self._model, self._config, len(batch)
-        target = self._target(true, share)
-        ids = torch.cat([heads, target.columns])
-        target = replace(target, columns=ids[b:])
-        usual = len(ids) == len(self._asked.entity_scalar)
-        few = self._asked if usual else self._part(len(ids), b)
-        moves = self._tables.gather(ids, relations, few)
-        ask = compiled(asked, dynamic=False) if self._compile and usual else asked
-        one = config.loss.answers == "one"
-        rows: Some = slice(b) if one else target.rows
-        answered = rows if isinstance(moves, slice) else moves[rows]
-        queries, rest = ask(few, slice(b), moves, rows, answered, slice(b, len(ids)), config, draw)
+        """Return the loss of a batch against all entities."""
+        ids, few, queries, rest = self._ask(batch, true, draw)
         rest = rest if part is None else part * rest
-        value, slopes = exact(model, queries, target, config.loss.kind, self._tables)
-        roots = [(queries, slopes), (rest, self._one)]
-        torch.autograd.backward(*zip(*(root for root in roots if root[0].requires_grad), strict=True))
-        self._tables.add(ids, relations, few)
+        target = replace(self._target(true, share), columns=ids[len(batch) :])
+        value, slopes = exact(self._model, queries, target, self._config.loss.kind, self._tables)
+        roots = [root for root in ((queries, slopes), (rest, self._one)) if root[0].requires_grad]
+        torch.autograd.backward([root for root, _ in roots], [slope for _, slope in roots])
+        self._tables.add(ids, batch[:, 1], few)
         total: Tensor = value + rest.detach()
         return total
 
-    def _part(self, entities: int, relations: int) -> Model:
+    def _ask(
+        self, batch: Tensor, true: Answers, draw: Draw, sent: tuple[Tensor, ...] = ()
+    ) -> tuple[Int[Tensor, " entities"], Model, Queries, Float[Tensor, ""]]:
+        """Return the entities of a batch, a model of these few and its relations, and what that is asked.
+
+        So their slopes are added to those of the whole tables, and no second whole table is made for them.
+        """
+        heads, relations, _ = batch.unbind(1)
+        config, b = self._config, len(batch)
+        ids = torch.cat([heads, true.columns, *sent])
+        usual = len(ids) == len(self._asked.entity_scalar)
+        few = self._asked if usual else self._part(len(ids), b, bias=bool(sent))
+        moves = self._tables.gather(ids, relations, few)
+        ask = compiled(asked, dynamic=False) if self._compile and usual else asked
+        rows: Some = slice(b) if config.loss.answers == "one" else true.rows
+        answered = rows if isinstance(moves, slice) else moves[rows]
+        tails = slice(b, b + len(true.columns))
+        return ids, few, *ask(few, slice(b), moves, rows, answered, tails, config, draw)
+
+    def _part(self, entities: int, relations: int, bias: bool = False) -> Model:
         """Return a model for what a batch asks; to tell which relation it is takes all of them."""
-        return self._model.part(entities, 0 if self._config.loss.relations else relations)
+        return self._model.part(entities, 0 if self._config.loss.relations else relations, bias)
 
     def _target(self, true: Answers, share: Weights) -> Target:
         """Return what a batch asks for; where a question has one answer, little of it is made anew."""

@@ -19,6 +19,7 @@ from modulekge.shapes import Entities
 from modulekge.training.optimize import GpuAdagrad
 
 EVEN = 64  # rows of a table for which products of matrices have fast kernels
+_MANY = 4096  # slopes of rows, from which on PyTorch sorts those of embeddings
 
 
 def _even(rows: int) -> int:
@@ -99,9 +100,9 @@ class PlainTables(Tables):
                 continue
             if here is not None:
                 part.grad.masked_fill_(~here.view(-1, *[1] * (part.dim() - 1)), 0)
-            slopes_of(whole).index_add_(0, places, part.grad)
+            _add_rows_(slopes_of(whole), places, part.grad)
         for table, slopes in self._relation_slopes(rows):
-            slopes_of(table).index_add_(0, self._model.relation_rows(relations), slopes)
+            _add_rows_(slopes_of(table), self._model.relation_rows(relations), slopes)
 
 
 class FusedTables(Tables):
@@ -216,6 +217,18 @@ def slopes_of(table: Tensor) -> Tensor:
     """Return the slopes by a table; 0 where none were worked out."""
     table.grad = torch.zeros_like(table) if table.grad is None else table.grad
     return table.grad
+
+
+def _add_rows_(table: Tensor, rows: Tensor, slopes: Tensor) -> None:
+    """Add slopes to rows of a table, in an order that is the same each time.
+
+    A GPU adds the many slopes of one row one after another, or for embeddings some at a time.
+    """
+    if table.is_cuda and len(rows) > _MANY:
+        parts = slopes.reshape(len(rows), -1), rows, len(table), -1, False
+        table += torch.ops.aten.embedding_dense_backward(*parts).view_as(table)
+    else:
+        table.index_add_(0, rows, slopes)
 
 
 def tables_of(model: Model, optimizer: Optimizer, build: Build | None, matmul: str) -> Tables:
