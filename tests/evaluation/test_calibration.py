@@ -51,6 +51,25 @@ def test_log_odds_of_an_only_candidate_and_of_none():
     assert found.tolist() == [[-1.0, FARTHEST], [FARTHEST, FARTHEST]]
 
 
+def test_a_candidate_without_rivals_is_left_out_and_has_no_probability():
+    """One would bring every slope near 0: its log-odds are endless, and Platt's target is not 1."""
+    graph = random_graph(n=12, sizes=(60, 40, 40))
+    taken = torch.stack(
+        [torch.zeros(11, dtype=torch.long), torch.zeros(11, dtype=torch.long), torch.arange(11)], 1
+    )
+    splits = [part[(part[:, :2] != 0).any(1)] for part in (graph.train, graph.valid, graph.test)]
+    lone = torch.tensor([[0, 0, 11]])
+    graph = replace(graph, train=torch.cat([splits[0], taken]), valid=splits[1], test=splits[2])
+    model = drawn(graph)
+    without = calibrate(model, graph).together
+    found = calibrate(model, replace(graph, valid=torch.cat([graph.valid, lone])))
+    assert found.together.triples == without.triples + 1  # asked the other way round it has rivals
+    asked = list(asked_in_batches(model, replace(graph, valid=lone), "valid"))
+    assert sum(int(part.candidate[part.relations == 0].sum()) for part in asked) == 0
+    chances = found.probability(torch.tensor([[FARTHEST, 1.0]]), torch.tensor([0]))
+    assert chances.isnan().tolist() == [[True, False]]
+
+
 def likelihood_slope(x, true, a, b):
     """The slopes of the log likelihood with Platt's targets, of single candidates."""
     n, m = int(true.sum()), int((~true).sum())

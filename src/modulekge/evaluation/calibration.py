@@ -8,7 +8,8 @@ $$P(\text{this candidate is a missing fact}) = \sigma(a x + b), \quad a \ge 0,$$
 **given that the question is one like those of the valid split, which have at least one missing answer**:
 $(a, b)$ is fitted to all candidates of all valid questions by maximum likelihood. Facts of test are left out
 of those candidates, as in a filtered ranking, and facts of valid when test is measured. What is true but
-stands in no split counts as false, so in an incomplete graph the probability is rather too small.
+stands in no split counts as false, so in an incomplete graph the probability is rather too small. The last
+candidate of a question, which has no rivals, is left out and has no probability.
 """
 
 import json
@@ -93,11 +94,11 @@ class Calibration:
         slopes, offsets = (
             odds.new_tensor([getattr(line, name) for line in lines])[:, None] for name in ("slope", "offset")
         )
-        return (slopes * odds + offsets).sigmoid()
+        return _chances(odds, slopes, offsets)
 
     def pair_probability(self, odds: Scores, tails: Ids) -> Scores:
         """Return the probabilities of relations between pairs, by their log-odds among all relations."""
-        return (self.pairs.slope * odds + self.pairs.offset).sigmoid()
+        return _chances(odds, self.pairs.slope, self.pairs.offset)
 
     def least(self, relation: int, coverage: float) -> tuple[float | None, Line]:
         """Return the least log-odds in an answer set, and the line whose margins say so."""
@@ -116,6 +117,11 @@ class Calibration:
     def from_fields(cls, fields: dict[str, Any]) -> "Calibration":
         """Return the calibration that was written as these fields of a JSON object."""
         return typed(cls, fields)
+
+
+def _chances(odds: Scores, slope: Tensor | float, offset: Tensor | float) -> Scores:
+    """Probabilities; none (NaN) without rivals, where the score says nothing."""
+    return (slope * odds + offset).sigmoid().masked_fill(odds >= FARTHEST, torch.nan)
 
 
 Watch = Callable[[Iterator[Asked]], Iterable[Asked]]
@@ -165,7 +171,7 @@ def _tally(batches: Iterable[Asked], slots: Tensor, count: int) -> tuple[Tensor,
 
 def _fitted(cells: Float[Tensor, "2 c"], everyone: Float[Tensor, "2 c"], margins: Tensor) -> Line:
     """The line of own data and some borrowed, with the margins, of which a thousand at most are kept."""
-    borrowed = everyone * (_BORROWED / float(everyone[1].sum()))
+    borrowed = everyone * (_BORROWED / max(1.0, float(everyone[1].sum())))
     slope, offset = fit_line(cells if cells is everyone else cells + borrowed, _CENTRES)
     kept = margins[torch.arange(0, len(margins), max(1, -(-len(margins) // _KEPT_MARGINS)))]
     return Line(int(cells[1].sum()), slope, offset, tuple(kept.sort().values.tolist()))
@@ -176,8 +182,11 @@ def fit_line(cells: Float[Tensor, "2 c"], odds: Float[Tensor, " c"]) -> tuple[fl
 
     By Newton's method, each step halved until it is one forward, in sums alone: what LAPACK makes of the same
     numbers depends on where they lie in memory. The targets are Platt's, $(N_+ + 1) / (N_+ + 2)$ and
-    $1 / (N_- + 2)$, for which the best line is finite even where true and false lie apart.
+    $1 / (N_- + 2)$, for which the best line is finite even where true and false lie apart. Without
+    candidates it is the plain softmax.
     """
+    if not cells.any():
+        return 1.0, 0.0
     false, true = cells[0].sum(), cells[1].sum()
     weight = cells.sum(0)
     target = cells[0] / (false + 2) + cells[1] * (true + 1) / (true + 2)

@@ -85,7 +85,8 @@ class Asked:
     """Questions that a held-out split answers, with every candidate.
 
     The candidates are all entities that no other split knows as answers: the missing facts, and the rest,
-    but not the head itself where its relation has no loops.
+    but not the head itself where its relation has no loops. One without rivals counts as none, for there is
+    nothing to choose.
     """
 
     relations: Ids
@@ -136,8 +137,8 @@ def _asked(
     true = marked(answers, heads, others, scores)
     rows, places = answers.of_questions(heads, others)
     margins = (scores - _total(scores.masked_fill(taken, -torch.inf)))[rows, places]
-    candidate = true | ~taken
-    odds = log_odds(scores, ~candidate)
+    odds = log_odds(scores, taken & ~true)
+    candidate = (true | ~taken) & (odds < FARTHEST)
     return Asked(relations, odds, candidate, true, rows, margins.clamp(-FARTHEST, FARTHEST))
 
 

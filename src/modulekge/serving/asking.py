@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import isnan
 from typing import NamedTuple
 
 import torch
@@ -136,12 +137,15 @@ class Kind:
     def chances(
         self, odds: Scores, others: Ids, splits: list[list[Split | None]]
     ) -> list[list[float | None]]:
-        """Return the probabilities of answers; of what was trained on there is none."""
+        """Return the probabilities of answers; of what was trained on, or has no rivals, there is none."""
         if self.chance is None:
             return [[None] * len(row) for row in splits]
         rows = self.chance(odds, others).tolist()
         return [
-            [None if split == "train" else chance for chance, split in zip(*pair, strict=True)]
+            [
+                None if split == "train" or isnan(chance) else chance
+                for chance, split in zip(*pair, strict=True)
+            ]
             for pair in zip(rows, splits, strict=True)
         ]
 

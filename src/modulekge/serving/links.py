@@ -53,7 +53,7 @@ def links_in_chunks(
             asked = torch.full_like(heads, relation)
             scores = entity_scores(model, heads, asked, table)
             old = marked(known, heads, asked, scores) | loops(loopless, heads, asked, scores)
-            chances = calibration.probability(log_odds(scores, old), asked)
+            chances = calibration.probability(log_odds(scores, old), asked).nan_to_num(-1)
             chances[old | full[heads] | taken] = -1
             yield _chunk(chances, heads, relation, k)
 
