@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # kernels run here as Python; Triton reads this when imported
@@ -16,6 +17,9 @@ from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.run.folder import RunFolder
 from modulekge.run.train import NO_RECIPE, Run, begin, load, resolve
+
+settings.register_profile("untimed", deadline=None)  # a busy machine is no finding
+settings.load_profile("untimed")
 
 
 def pytest_addoption(parser):

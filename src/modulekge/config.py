@@ -113,7 +113,11 @@ class Config:
             value = getattr(getattr(self, section), name)
             if not least <= value <= most:
                 raise ConfigError(f"{key} = {value}: expected a number from {least:g} to {most:g}")
-        loss = self.loss
+        loss, weights = self.loss, self.model.score_weights
+        if not all(0 <= weight <= 1e6 for weight in weights):
+            raise ConfigError(f"model.score_weights = {list(weights)}: expected numbers from 0 to 1e+06")
+        if loss.smoothing and loss.kind == "adversarial":
+            raise ConfigError('loss.smoothing: goes with loss.kind = "softmax" or "logistic"; set it to 0')
         if loss.relations and self.model.reciprocal == "tied":
             raise ConfigError(
                 'loss.relations: goes with model.reciprocal = "own"; tied relations have two ends'

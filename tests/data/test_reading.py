@@ -119,7 +119,7 @@ def test_a_header_in_another_order_says_which_column_is_which(tmp_path):
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_names_come_back_as_they_were(tmp_path_factory, data):
     """Whatever stands in names, TSV keeps it but for its own separators, and CSV keeps line ends too."""
     path = tmp_path_factory.getbasetemp() / data.draw(st.sampled_from(["any.tsv", "any.csv", "any.jsonl"]))

@@ -69,7 +69,7 @@ def implied_by(train, names):
     return found
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     st.integers(10, 60),
     st.integers(0, 9),

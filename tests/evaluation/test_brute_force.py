@@ -76,7 +76,7 @@ def metrics_by_hand(ranks):
     return {name: pytest.approx(total / len(ranks)) for name, total in {**found, "mr": sum(ranks)}.items()}
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(problems())
 def test_a_report_is_what_loops_make(problem):
     entities, relations, splits, cells = problem
@@ -99,7 +99,7 @@ def test_a_report_is_what_loops_make(problem):
         assert report.without_unseen == metrics_by_hand([side[i] for side in (tails, heads) for i in places])
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(2, 30), VALUES)
 def test_a_constant_scorer_gets_the_worst_rank(entities, value):
     """Whatever the constant: all other entities that are not known answers stand before the true one."""

@@ -54,9 +54,10 @@ def test_the_best_weights_are_kept_and_what_was_said_of_others_goes(run):
     found = weigh(run.model, run.dataset)
     weights, mrr = found.best
     assert mrr == max(each for _, each in found.tried) > found.plain
+    before = folder.calibration()
     again = modulekge.sharpen(run)
     assert folder.report() is None
-    assert folder.calibration() is None
+    assert before.together != folder.calibration().together
     assert again.model.back.weights == weights
     assert again.config == replace(run.config, asking=weights) == folder.config()
     assert not run.model.back  # which is as it was

@@ -12,7 +12,8 @@ from pyarrow import parquet
 from modulekge.errors import ModulekgeError, RunError
 from modulekge.run.calibrate import calibrate, write_reliability
 from modulekge.run.rows import Rows
-from modulekge.run.train import load, train
+from modulekge.run.train import load, resume, train
+from modulekge.serving.predictor import predict
 
 SETTINGS = {"model.k": 2, "train.epochs": 2, "train.batch": 8}
 
@@ -25,7 +26,7 @@ class Thing:
     kind: Literal["a", "b"] | None
 
 
-THINGS = [Thing('x,"y"\né', 1, None, "a"), Thing("z", 2, 0.5, None)]
+THINGS = [Thing('x,"y"\né', 1, None, "a"), Thing("z", 2, 0.5, None), Thing("a\rb", 3, 1.0, "b")]
 
 
 @pytest.mark.parametrize("things", [THINGS, []])
@@ -72,6 +73,19 @@ def test_a_calibration_is_kept_until_the_weights_change(family, tmp_path):
     run.folder.weights.unlink()
     run.folder.save_checkpoint(run.model, torch.optim.Adagrad(run.model.parameters()), 2)
     assert run.folder.calibration() is None
+
+
+def test_a_calibration_of_other_weights_is_refused(family, tmp_path):
+    run = train(family, "DistMult", SETTINGS, tmp_path / "run")
+    calibrate(run)
+    question = {"head": "ada", "relation": "parent", "known": "exclude"}
+    assert predict(run, **question)[0].probability is not None
+    calibrate(resume(tmp_path / "run", {"train.epochs": 9}))
+    with pytest.raises(RunError, match=r"calibration\.json: fitted to other weights; load the run again"):
+        predict(run, **question)
+    calibrate(run)
+    with pytest.raises(RunError, match="makes it anew"):
+        predict(tmp_path / "run", **question)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_every_answer_is_as_documented(api, mode):
             continue  # what takes nothing can be asked nothing wrong
         cases = operation.as_strategy(generation_mode=mode)
 
-        @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=15, derandomize=True, suppress_health_check=list(HealthCheck))
         @given(case=cases)
         def ask(case):
             if mode.is_positive:

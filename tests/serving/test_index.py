@@ -1,6 +1,7 @@
 """The index against exact scoring."""
 
 import json
+import resource
 
 import pytest
 import torch
@@ -30,6 +31,17 @@ def larger() -> Dataset:
 def questions(dataset):
     heads, relations, _ = dataset.questions("valid").unbind(1)
     return heads, relations
+
+
+def test_an_index_that_does_not_fit_on_the_disk_is_said_to(larger, drawn_run, tmp_path):
+    run, before = drawn_run(larger, "ModulE-HH"), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, before[1]))
+    try:
+        with pytest.raises(ModulekgeError, match="free space"):
+            export(run, tmp_path / "index", to="index")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(tmp_path.glob("*index*"))
 
 
 @pytest.mark.parametrize("bias", [False, True])

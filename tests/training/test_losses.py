@@ -114,6 +114,14 @@ def test_weights_of_questions(family):
     assert torch.equal(found[: len(train)], found[len(train) :])  # a triple weighs the same from both ends
 
 
+def test_a_question_of_several_answers_weighs_what_they_do_on_average(family):
+    each = Questions.of(family, LossConfig(degree=0.9, frequency=0.5), torch.device("cpu"))
+    whole = Questions.of(family, LossConfig(degree=0.9, frequency=0.5, answers="all"), torch.device("cpu"))
+    for (h, r, _), weight in zip(whole.triples.tolist(), whole.weights.tolist(), strict=True):
+        same = (each.triples[:, :2] == torch.tensor([h, r])).all(1)
+        assert weight == pytest.approx(float(each.weights[same].mean()))
+
+
 def setup(family, name="RotatE", **loss):
     config = LossConfig(**loss)
     model = Model(MODELS[name], 8, family.n_questions, 4, bias=True)

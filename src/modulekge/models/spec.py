@@ -93,7 +93,8 @@ class ModelSpec:
             ),
             (
                 len(self.score.weights) == len(SCORES[self.score.name].weights),
-                f"the score {self.score.name} has {len(SCORES[self.score.name].weights)} weights",
+                f"the score {self.score.name} has {len(SCORES[self.score.name].weights)} weights; "
+                "leave model.score_weights empty, or give as many",
             ),
             (
                 join is product or (s.size == 1 and not s.trivial and not v.trivial),

@@ -1,6 +1,7 @@
 """Calibrating a run, and the picture of how true its probabilities are."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from modulekge.evaluation.reliability import Bin
 from modulekge.run.figures import new_figure, write_figure
 from modulekge.run.rows import check_target
 from modulekge.run.train import Run, load
+from modulekge.run.weights import mark
 
 PICTURES = (".png", ".svg")
 
@@ -21,7 +23,7 @@ def calibrate(run: Run | str | Path, watch: Watch = iter) -> Calibration:
     >>> modulekge.calibrate("runs/demo").measured.together.after.error  # doctest: +SKIP
     """
     run = run if isinstance(run, Run) else load(run)
-    found = fitting.calibrate(run.model, run.dataset, watch)
+    found = replace(fitting.calibrate(run.model, run.dataset, watch), weights=mark(run.model))
     run.folder.save_back(run.model)
     run.folder.save_calibration(found)
     return found

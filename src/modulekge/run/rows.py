@@ -50,11 +50,8 @@ class Rows:
 
     def csv(self) -> str:
         """Return comma-separated values with a header; None is empty."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows([row[name] for name in self.columns] for row in self.rows)
-        return out.getvalue()
+        rows = ([row[name] for name in self.columns] for row in self.rows)
+        return "".join(map(_line, [self.columns, *rows]))
 
     def parquet(self) -> bytes:
         """Return a Parquet file, with the same types whatever the rows hold."""
@@ -80,6 +77,13 @@ def check_target(path: Path, endings: Iterable[str]) -> None:
         raise RunError(f"{path}: exists already; choose another name or remove it")
     if not path.parent.is_dir():
         raise RunError(f"{path}: there is no folder {path.parent}; make it first")
+
+
+def _line(cells: Iterable[Cell]) -> str:
+    """Cells with commas between; only where it ends lines by both does csv quote either of CR and LF."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\r\n").writerow(cells)
+    return out.getvalue().removesuffix("\r\n") + "\n"
 
 
 def _plain(hint: Any) -> type:

@@ -6,16 +6,22 @@ from pathlib import Path
 from modulekge.config import AskingConfig
 from modulekge.errors import RunError
 from modulekge.evaluation.sharpening import Watch, weigh
+from modulekge.run.calibrate import calibrate
 from modulekge.run.train import Run, is_training, load
 
 
 def sharpen(run: Run | str | Path, watch: Watch = iter) -> Run:
     """Compare weights of asking back on valid, keep the best, and return the run as it is asked with them.
 
+    Where they are others than before, its probabilities are made anew.
+
     >>> run = modulekge.sharpen("runs/demo")  # doctest: +SKIP
     """
     run = run if isinstance(run, Run) else load(run)
-    return ask_with(run, weigh(run.model, run.dataset, watch).best[0])
+    sharpened = ask_with(run, weigh(run.model, run.dataset, watch).best[0])
+    if sharpened is not run:
+        calibrate(sharpened)
+    return sharpened
 
 
 def ask_with(run: Run, weights: AskingConfig) -> Run:

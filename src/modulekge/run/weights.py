@@ -1,5 +1,6 @@
 """The numbers of a run on disk: a model at its best, and all that training goes on from."""
 
+import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from modulekge.training.finite import finite, not_finite
 from modulekge.training.optimize import WHOLE, load_state, state_tensors
 from modulekge.workers import ALONE, Workers
 
+_MARKED = 100  # rows of a table at least, if it has so many
 _DIGITS = 18  # of the number of an epoch at most
 _OFFSET = "offset:"  # before the number of a relation that is asked back
 _STATE = "optimizer:"  # before the names of the optimiser's tensors in a checkpoint
@@ -37,6 +39,15 @@ def new_model(config: Config, dataset: Dataset, workers: Workers = ALONE) -> Mod
 def write_weights(path: Path, model: Model, metadata: Mapping[str, str] | None = None) -> None:
     """Write the tables of a model; each process those of its rows."""
     write_tensors(path, _parts(model, model.state_dict()), metadata, model.workers)
+
+
+def mark(model: Model) -> str:
+    """Return a short mark of a model, by which others are told: of how it asks, and rows of each table."""
+    digest = hashlib.sha256(repr(model.back.weights).encode())
+    for name, weights in model.state_dict().items():
+        rows = weights[:: max(1, len(weights) // _MARKED)].cpu().contiguous()
+        digest.update(f"{name}{tuple(weights.shape)}".encode() + rows.numpy().tobytes())
+    return digest.hexdigest()[:16]
 
 
 def write_checkpoint(path: Path, model: Model, optimizer: Optimizer, epoch: int) -> None:

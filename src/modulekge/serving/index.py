@@ -71,7 +71,10 @@ class EntityIndex:
     def save(self, path: Path) -> None:
         """Write a new folder: the index, and which weights it is of."""
         path.mkdir()
-        self.index.save(str(path / "entities.usearch"))
+        try:
+            self.index.save(str(path / "entities.usearch"))
+        except RuntimeError as error:  # that of a full disk too
+            raise OSError(str(error)) from None
         model = self.run.model
         about = {
             "version": __version__,

@@ -24,6 +24,7 @@ from modulekge.evaluation.odds import (
 from modulekge.evaluation.ranks import Ranks
 from modulekge.evaluation.scoring import asking_order, entity_scores
 from modulekge.run.train import Run, load
+from modulekge.run.weights import mark
 from modulekge.serving.asking import Answer, AnswerSet, Kind, Link, Question
 from modulekge.serving.links import Watch, best_links, links_in_chunks
 from modulekge.serving.triples import Named, NamedTriples, Unknown
@@ -52,7 +53,13 @@ class Predictor:
     @cached_property
     def calibration(self) -> Calibration | None:
         """What makes probabilities of scores, where the run was calibrated."""
-        return self.run.folder.calibration()
+        found, folder = self.run.folder.calibration(), self.run.folder
+        if found and found.weights not in ("", mark(self.run.model)):
+            finding = f"{folder.calibration_file}: fitted to other weights"
+            raise RunError(
+                f"{finding}; load the run again, or 'modulekge calibrate {folder.path}' makes it anew"
+            )
+        return found
 
     @cached_property
     def _entities(self) -> Kind:
@@ -148,6 +155,10 @@ class Predictor:
     def _calibrated(self) -> Calibration:
         if self.calibration is None:
             path = self.run.folder.path
+            if len(self.run.dataset.valid) == 0:
+                raise RunError(
+                    f"{path}: holds out no facts to fit probabilities to; train with a valid split"
+                )
             raise RunError(f"{path}: has no calibration yet; 'modulekge calibrate {path}' makes it")
         return self.calibration
 

@@ -74,7 +74,7 @@ def state_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
     return {
         f"{name}.{quantity}": value
         for name, table in model.named_parameters()
-        for quantity, value in optimizer.state.get(table, {}).items()
+        for quantity, value in sorted(optimizer.state.get(table, {}).items())
     }
 
 

@@ -49,17 +49,22 @@ def question_weights(
 ) -> Weights | None:
     r"""$(1 - a + a \frac{\deg t}{\max\deg}) \cdot (\#(h, r) + \#(t, r^{-1}))^{-b}$; none where $a = b = 0$.
 
-    Degrees and counts are those of train, and counts start at 4 (as in RotatE's code, where $b = 1/2$).
+    Degrees and counts are those of train, and counts start at 4 (as in RotatE's code, where $b = 1/2$). A
+    question that stands for all its answers weighs what they do on average.
     """
     if config.degree == 0 and config.frequency == 0:
         return None
-    heads, relations, tails = triples.unbind(1)
+    answers = answers_of(triples, known, config)
+    rows, tails = answers.rows, answers.columns
+    heads, relations, _ = triples[rows].unbind(1)
     degrees = torch.bincount(dataset.train[:, [0, 2]].flatten(), minlength=len(dataset.entities))
     share = 1 - config.degree + config.degree * degrees[tails] / degrees.max()
     half = known.n_relations // 2
     mirrored = (relations + half) % known.n_relations
     counts = 4 + known.counts(heads, relations) + known.counts(tails, mirrored)
-    return (share * counts.double().pow(-config.frequency)).float()
+    each = share * counts.double().pow(-config.frequency)
+    mean = each.new_zeros(len(triples)).scatter_reduce(0, rows, each, "mean", include_self=False)
+    return mean.float()
 
 
 def answers_of(batch: Triples, known: KnownAnswers, config: LossConfig) -> Answers:
