@@ -143,7 +143,7 @@ class RunFolder:
     def changed(self, settings: Iterable[Mapping[str, Any]]) -> Config:
         """Return the settings with some of the training to come changed; what weights were made for stays."""
         old = self.config()
-        new = make_config([asdict(old), *settings], str(self.config_file))
+        new = make_config([asdict(old), *settings], "settings")
         kept = replace(new.train, optimizer=old.train.optimizer, seed=old.train.seed)
         if new != replace(old, train=kept):
             raise ConfigError(

@@ -1,19 +1,34 @@
 """The console, and what views are made of."""
 
 import sys
+from collections.abc import Iterable
+from typing import Any
 
 from rich.console import Console
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 _WIDE = 100_000  # columns: a table keeps its width, and a terminal wraps what it has no room for
 FEW = 15  # relations shown unless all are asked for
+# Characters that a terminal would obey, as the pictures that Unicode has of them or of what is unknown
+_PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"}
+_PICTURES |= {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+
+
+class _Console(Console):
+    """A console on which names cannot move the cursor or change colours."""
+
+    def render(self, *given: Any) -> Iterable[Segment]:
+        """Return what is written, and the console's own codes as they are."""
+        for part in super().render(*given):
+            yield part if part.control else Segment(part.text.translate(_PICTURES), part.style)
 
 
 def console(stderr: bool = False) -> Console:
     """Return a console that shows names as they are and cuts nothing off."""
     live = stderr and sys.stderr.isatty()  # where progress is drawn, in the terminal's own width
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=None if live else _WIDE)
+    return _Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=None if live else _WIDE)
 
 
 def new_table(*columns: str, title: str = "") -> Table:
