@@ -25,6 +25,20 @@ class _Console(Console):
             yield part if part.control else Segment(part.text.translate(_PICTURES), part.style)
 
 
+class _Table(Table):
+    """A table as wide as what is shown of its names."""
+
+    def add_row(self, *cells: Any, **how: Any) -> None:
+        """Add a row of text."""
+        texts = (cell if isinstance(cell, Text) else Text(cell) for cell in cells)
+        super().add_row(*(_pictured(text) for text in texts), **how)
+
+
+def _pictured(text: Text) -> Text:
+    text.plain = text.plain.translate(_PICTURES)
+    return text
+
+
 def console(stderr: bool = False) -> Console:
     """Return a console that shows names as they are and cuts nothing off."""
     live = stderr and sys.stderr.isatty()  # where progress is drawn, in the terminal's own width
@@ -33,7 +47,7 @@ def console(stderr: bool = False) -> Console:
 
 def new_table(*columns: str, title: str = "") -> Table:
     """Text columns on the left; those whose heading starts with a space hold figures, on the right."""
-    table = Table(box=None, pad_edge=False, header_style="bold", title=title or None, title_justify="left")
+    table = _Table(box=None, pad_edge=False, header_style="bold", title=title or None, title_justify="left")
     for column in columns:
         table.add_column(column.strip(), justify="right" if column.startswith(" ") else "left", no_wrap=True)
     return table
