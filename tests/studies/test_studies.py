@@ -1,6 +1,7 @@
 import csv
 import json
 from dataclasses import asdict
+from statistics import stdev
 
 import pytest
 
@@ -128,6 +129,16 @@ def test_lines_compare_means_over_seeds_with_the_paper(tmp_path):
     )
     assert lines["TransE", "hits@1"].verdict == ""
     assert study.lines(study.cells(["FB15k-237"], ["ModulE-RC"]), tmp_path)[0].verdict == "not run"
+
+
+@pytest.mark.parametrize(("seeds", "t"), [(10, 2.262), (11, 2.228), (21, 2.086), (31, 2.042), (121, 1.980)])
+def test_intervals_over_many_seeds_are_students(tmp_path, seeds, t):
+    groups = STUDIES["results"].cells(["Nations"], ["ComplEx"], seeds)
+    figures = [0.7 + 0.001 * seed for seed in range(seeds)]
+    for cell, mrr in zip(*groups, figures, strict=True):
+        keep(tmp_path, cell, mrr)
+    low, high = STUDIES["results"].lines(groups, tmp_path)[0].interval
+    assert (high - low) / 2 == pytest.approx(t * stdev(figures) / seeds**0.5, rel=3e-4)
 
 
 def test_a_verdict_is_to_the_last_printed_digit():
