@@ -41,7 +41,7 @@ def test_the_tables_of_the_paper():
     for (dataset, model), figures in TABLE_3.items():
         if (dataset, model) in TABLE_2 and (dataset, model) != ("WN18RR", "ModulE-RH"):  # a slip of the paper
             assert figures.items() <= TABLE_2[dataset, model].items()
-    assert len(TABLE_4["RotatE"]) == len(TABLE_4["ModulE-HH"]) == 11
+    assert len(TABLE_4["WN18RR", "RotatE"]) == len(TABLE_4["WN18RR", "ModulE-HH"]) == 11
 
 
 @pytest.mark.parametrize("study", STUDIES.values(), ids=lambda s: s.name)
@@ -129,6 +129,19 @@ def test_lines_compare_means_over_seeds_with_the_paper(tmp_path):
     )
     assert lines["TransE", "hits@1"].verdict == ""
     assert study.lines(study.cells(["FB15k-237"], ["ModulE-RC"]), tmp_path)[0].verdict == "not run"
+
+
+def test_relations_of_another_graph_are_its_own(tmp_path):
+    study = STUDIES["relations"]
+    groups = study.cells(["WN18RR", "Nations", "UMLS"], ["ModulE-HH"])
+    for group in groups[:2]:
+        keep(tmp_path, group[0], 0.4)
+    lines = study.lines(groups, tmp_path)
+    assert [line.dataset for line in lines] == ["WN18RR"] * 11 + ["Nations", "UMLS"]
+    assert [(line.what, line.paper, line.verdict) for line in lines[-2:]] == [
+        ("_hypernym", None, ""),
+        ("", None, "not run"),
+    ]
 
 
 @pytest.mark.parametrize(("seeds", "t"), [(10, 2.262), (11, 2.228), (21, 2.086), (31, 2.042), (121, 1.980)])

@@ -104,14 +104,13 @@ class Study:
             interval, over = _interval(values, single)
             return Line(first.dataset, label, what, paper, tuple(values), interval, over, first.command)
 
-        if self.relations:
-            known = TABLE_4.get(_published(first.model), {})
-            names = sorted({name for result in found for name in result.relations} | known.keys())
-            return [
-                line(name, known.get(name), [r.relations[name] for r in found if name in r.relations], None)
-                for name in names
-            ]
         figures = self.paper.get((first.dataset, _published(first.model)), {})
+        if self.relations:
+            names = sorted({name for result in found for name in result.relations} | figures.keys())
+            return [
+                line(name, figures.get(name), [r.relations[name] for r in found if name in r.relations], None)
+                for name in names or [""]
+            ]
         return [
             line(m, figures.get(m), [r.both[m] for r in found], found[0].intervals[m] if found else None)
             for m in self.metrics
@@ -182,7 +181,12 @@ STUDIES = {
             paper=TABLE_3,
         ),
         Study(
-            "relations", "Table 4: MRR per relation", ("WN18RR",), ("RotatE-xy", "ModulE-HH"), relations=True
+            "relations",
+            "Table 4: MRR per relation",
+            ("WN18RR",),
+            ("RotatE-xy", "ModulE-HH"),
+            paper=TABLE_4,
+            relations=True,
         ),
         Study(
             "size",
