@@ -1,6 +1,6 @@
 import csv
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from statistics import stdev
 
 import pytest
@@ -12,8 +12,8 @@ from modulekge.run.train import find_recipe
 from modulekge.studies import cell as cells
 from modulekge.studies.cell import Cell, Result, cell_config, read_result, run_cell
 from modulekge.studies.paper import TABLE_2, TABLE_3, TABLE_4
-from modulekge.studies.render import markdown, write_study
-from modulekge.studies.study import STUDIES, Line, study_named
+from modulekge.studies.render import draw, markdown, write_study
+from modulekge.studies.study import STUDIES, Line, curves, study_named
 from modulekge.training.fit import EpochRecord
 
 
@@ -173,6 +173,19 @@ def test_tables_and_pictures_are_written(tmp_path, name):
     rows = list(csv.reader(files[1].read_text().splitlines()))
     assert all(len(row) == len(rows[0]) for row in rows)
     assert "modulekge train WN18RR" in markdown(study, study.lines(groups, tmp_path / "results"))
+
+
+def test_sizes_of_one_model_are_one_line_through_means_over_seeds(tmp_path):
+    study = STUDIES["size"]
+    groups = study.cells(models=["ModulE-RH"], seeds=2)
+    small, own = groups[0], next(group for group in groups if dict(group[0].settings)["model.k"] == 128)
+    keep(tmp_path, small[0], 0.3)
+    keep(tmp_path, small[1], 0.4)
+    bare = replace(result("WN18RR-ModulE-RH-seed0", 0.5), entity_numbers=1024)
+    (tmp_path / f"{bare.cell}.json").write_text(json.dumps(asdict(bare)))
+    (line,) = draw(study, [], curves([small, own], tmp_path)).axes[0].lines
+    assert line.get_label() == "WN18RR ModulE-RH"
+    assert line.get_xydata().tolist() == [[64, pytest.approx(0.35)], [1024, 0.5]]
 
 
 def test_a_cell_is_continued_where_it_was_left_and_then_kept(tmp_path, monkeypatch):

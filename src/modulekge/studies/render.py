@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from modulekge.run.figures import comma_separated, markdown_table, new_figure, write_figure
@@ -48,14 +49,14 @@ def markdown(study: Study, lines: Iterable[Line]) -> str:
     return f"# {study.title}\n\n{note}\n\n{table}"
 
 
-def draw(study: Study, lines: list[Line], found: dict[str, Result]) -> Any:
+def draw(study: Study, lines: list[Line], found: dict[Cell, Result]) -> Any:
     """The picture that suits the study: curves over epochs, lines over size, or bars."""
     figure = new_figure()
     axes = figure.subplots()
     axes.set_title(study.title)
     if study.name == "convergence":
-        for name, result in found.items():
-            axes.plot(*zip(*result.curve, strict=True), marker=".", label=name)
+        for cell, result in found.items():
+            axes.plot(*zip(*result.curve, strict=True), marker=".", label=cell.name)
         axes.set(xlabel="epoch", ylabel="valid MRR")
     elif study.name == "size":
         _draw_sizes(axes, found)
@@ -66,13 +67,15 @@ def draw(study: Study, lines: list[Line], found: dict[str, Result]) -> Any:
     return figure
 
 
-def _draw_sizes(axes: Any, found: dict[str, Result]) -> None:
-    points: dict[str, list[tuple[int, float]]] = {}
-    for result in found.values():
-        model = result.cell.rsplit("-k", 1)[0]
-        points.setdefault(model, []).append((result.entity_numbers, result.both["mrr"]))
-    for model, pairs in points.items():
-        axes.plot(*zip(*sorted(pairs), strict=True), marker="o", label=model)
+def _draw_sizes(axes: Any, found: dict[Cell, Result]) -> None:
+    """A line per data set and model, through the means over seeds."""
+    points: dict[str, dict[int, list[float]]] = {}
+    for cell, result in found.items():
+        sizes = points.setdefault(f"{cell.dataset} {cell.model}", {})
+        sizes.setdefault(result.entity_numbers, []).append(result.both["mrr"])
+    for label, sizes in points.items():
+        places = sorted(sizes)
+        axes.plot(places, [fmean(sizes[place]) for place in places], marker="o", label=label)
     axes.set(xlabel="numbers stored for an entity", ylabel="test MRR", xscale="log")
 
 

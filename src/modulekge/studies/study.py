@@ -216,6 +216,6 @@ def study_named(name: str) -> Study:
     return STUDIES[name]
 
 
-def curves(cells: Iterable[list[Cell]], results: Path) -> dict[str, Result]:
-    """Return the results that have been run, by the name of their cell."""
-    return {cell.name: found for group in cells for cell in group if (found := read_result(cell, results))}
+def curves(cells: Iterable[list[Cell]], results: Path) -> dict[Cell, Result]:
+    """Return the results of the cells that have been run."""
+    return {cell: found for group in cells for cell in group if (found := read_result(cell, results))}
