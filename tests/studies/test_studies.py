@@ -67,6 +67,10 @@ def test_a_size_that_is_the_recipes_own_is_not_trained_again(tmp_path):
     assert read_result(sizes[128], tmp_path).both["mrr"] == 0.5
 
 
+def test_a_data_set_is_named_in_any_case():
+    assert STUDIES["results"].cells(["wn18rr", "WORLD"]) == STUDIES["results"].cells(["WN18RR", "world"])
+
+
 def test_complex_is_as_large_as_hh():
     sizes = {
         c.model: dict(c.settings)["model.k"]
@@ -213,6 +217,8 @@ def test_what_is_wrong_is_said(tmp_path):
         study_named("sise")
     with pytest.raises(ModulekgeError, match="unknown model of this study"):
         STUDIES["relations"].cells(models=["TransE"])
+    with pytest.raises(ModulekgeError, match="unknown data set 'nosuch'"):
+        STUDIES["results"].cells(["nosuch"])
     cell = Cell("world", "DistMult")
     (tmp_path / f"{cell.name}.json").write_text("{}")
     with pytest.raises(ModulekgeError, match="not the result of a cell"):

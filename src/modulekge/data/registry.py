@@ -66,17 +66,26 @@ def open_dataset(
     """
     texts = Path(labels) if labels else None, Path(descriptions) if descriptions else None
     chosen = None if columns is None else [str(column) for column in columns]
-    if str(where).casefold() == WORLD:
+    name = name_or_path(where)
+    if name == WORLD:
         return read_dataset(_HERE / WORLD, seed, chosen, *texts)
-    if benchmark := _named(str(where)):
+    if benchmark := benchmarks().get(name):
         folder = local_folder(benchmark, data_dir) or download(benchmark, cache_dir())
         return _checked(read_dataset(folder, seed, chosen, *texts), benchmark, folder)
+    dataset = read_dataset(Path(where), seed, chosen, *texts)
+    if dataset.name.casefold() == WORLD:  # whose recipes are not for this one
+        return replace(dataset, name=f"my-{dataset.name}")
+    benchmark = _named(dataset.name)  # what bears a benchmark's name must be that benchmark
+    return _checked(dataset, benchmark, Path(where)) if benchmark else dataset
+
+
+def name_or_path(where: str | Path) -> str:
+    """Return a registered name as it is registered, whatever its case, or the path of a folder or file."""
+    for name in (WORLD, *benchmarks()):
+        if name.casefold() == str(where).casefold():
+            return name
     if Path(where).exists():
-        dataset = read_dataset(Path(where), seed, chosen, *texts)
-        if dataset.name.casefold() == WORLD:  # whose recipes are not for this one
-            return replace(dataset, name=f"my-{dataset.name}")
-        benchmark = _named(dataset.name)  # what bears a benchmark's name must be that benchmark
-        return _checked(dataset, benchmark, Path(where)) if benchmark else dataset
+        return str(where)
     if os.sep in str(where) or Path(where).suffix:
         raise DataError(f"{where}: no such file or folder; check the path")
     raise unknown("data set", str(where), [WORLD, *benchmarks()], "'modulekge data list' names them all")

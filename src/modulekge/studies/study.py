@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from modulekge.data.registry import name_or_path
 from modulekge.errors import unknown
 from modulekge.models.table import MODELS
 from modulekge.studies.cell import Cell, Result, read_result
@@ -64,6 +65,7 @@ class Study:
 
         The quick ones are of small graphs, and of two models where the study is of many.
         """
+        datasets = [name_or_path(dataset) for dataset in datasets]
         chosen = [_known("model", m, self.models) for m in models] or self.models
         if quick:
             datasets = datasets or QUICK_DATASETS
