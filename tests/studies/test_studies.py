@@ -225,6 +225,16 @@ def test_what_is_wrong_is_said(tmp_path):
         read_result(cell, tmp_path)
 
 
+@pytest.mark.parametrize("part", ["both", "intervals"])
+def test_a_result_that_lacks_a_metric_is_refused(tmp_path, part):
+    cell = Cell("world", "DistMult")
+    fields = asdict(result(cell.name, 0.4))
+    del fields[part]["hits@3"]
+    (tmp_path / f"{cell.name}.json").write_text(json.dumps(fields))
+    with pytest.raises(ModulekgeError, match=rf"not the result of a cell \({part}: expected mrr, hits@1"):
+        read_result(cell, tmp_path)
+
+
 def test_quick_studies_are_of_small_graphs():
     groups = STUDIES["results"].cells(quick=True)
     assert {(g[0].dataset, g[0].model) for g in groups} == {

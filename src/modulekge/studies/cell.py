@@ -16,6 +16,7 @@ from modulekge.evaluation.report import evaluate
 from modulekge.run.files import write_file
 from modulekge.run.folder import RunFolder
 from modulekge.run.train import continue_run, find_recipe, load, resolve, stalled
+from modulekge.studies.paper import METRICS
 from modulekge.training.fit import EpochRecord, Glance
 from modulekge.training.optimize import pick_device
 from modulekge.typed import typed
@@ -86,7 +87,11 @@ def read_result(cell: Cell, results: Path) -> Result | None:
     if path is None:
         return None
     try:
-        return typed(Result, json.loads(path.read_text("utf-8")))
+        found = typed(Result, json.loads(path.read_text("utf-8")))
+        for name, part in (("both", found.both), ("intervals", found.intervals)):
+            if not part.keys() >= set(METRICS):
+                raise ValueError(f"{name}: expected {', '.join(METRICS)}")
+        return found
     except (ValueError, RecursionError) as error:
         raise RunError(
             f"{path}: not the result of a cell ({error}); remove it to run the cell anew"
