@@ -164,6 +164,7 @@ BAD = {
     "no such split": (["evaluate", "run", "--split", "tests"], "expected train, valid or test"),
     "no such option": (["evaluate", "run", "--splt", "test"], "see 'modulekge evaluate --help'"),
     "a number out of range": (["reproduce", "size", "--workers", "0"], "Invalid value for '--workers'"),
+    "too large a seed": (["tune", "graph.tsv", "--seed", "99999999999"], "Invalid value for '--seed'"),
     "no number": (["predict", "run", "--head", "e0", "--relation", "r0", "-k", "many"], "--help'"),
     "too long a name": (["train", "x" * 300], "File name too long"),
     "too long a path": (["train", "graph.tsv", "--out", "x" * 300], "cannot be made"),

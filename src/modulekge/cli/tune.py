@@ -34,7 +34,9 @@ def tune(
     trials: Annotated[int, typer.Option(min=1, help="How many trainings, counting earlier ones.")] = 50,
     minutes: Annotated[float, typer.Option(min=0.0, help="Begin none after so long.")] = 60.0,
     workers: Annotated[int, typer.Option(min=1, help="Processes that search together.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="Of the search; train.seed is that of a training.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**31 - 1, help="Of the search; train.seed is that of a training.")
+    ] = 0,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the search; default: runs/tune-DATA-SPACE.")
     ] = None,
