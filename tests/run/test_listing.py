@@ -188,11 +188,14 @@ def test_figures_that_do_not_compare_are_cautioned_against(place):
 
 def test_a_comparison_as_a_file(place, tmp_path):
     found = compare([place / "first", place / "more" / "second"])
+    found.metrics["seconds"] = (1234.56, 2.0)
     for ending in ("md", "csv", "svg", "png"):
         write_comparison(found, tmp_path / f"c.{ending}")
     rows = list(csv.reader((tmp_path / "c.csv").read_text().splitlines()))
     assert rows[0] == ["", *found.runs]
     assert ["train.lr", "0.1", "0.05"] in rows
+    assert ["seconds", "1234.56", "2.0"] in rows
+    assert ["test mrr", str(found.metrics["test mrr"][0]), ""] in rows
     assert "| epochs | 4 | 3 |" in (tmp_path / "c.md").read_text()
     assert "<svg" in (tmp_path / "c.svg").read_text()
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")

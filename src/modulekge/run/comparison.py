@@ -92,7 +92,9 @@ def write_comparison(comparison: Comparison, path: Path) -> None:
     if path.suffix == ".md":
         write_file(path, markdown_table(comparison.rows()))
     elif path.suffix == ".csv":
-        write_file(path, comma_separated(comparison.rows()))
+        values = comparison.settings | comparison.metrics
+        rows = ((name, *each) for name, each in values.items())
+        write_file(path, comma_separated([("", *comparison.runs), *rows]))
     elif path.suffix in (".svg", ".png"):
         write_figure(_draw(comparison), path)
     else:

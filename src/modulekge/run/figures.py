@@ -18,7 +18,7 @@ def markdown_table(rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {line} |\n" for line in lines)
 
 
-def comma_separated(rows: Iterable[Sequence[str]]) -> str:
+def comma_separated(rows: Iterable[Sequence[object]]) -> str:
     """Return rows for a program or a spreadsheet."""
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(rows)
