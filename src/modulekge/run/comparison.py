@@ -9,10 +9,11 @@ from typing import Any
 from modulekge.config import dotted
 from modulekge.errors import ModulekgeError
 from modulekge.evaluation.report import Report
-from modulekge.run.figures import comma_separated, markdown_table, new_figure, write_figure
+from modulekge.run.figures import markdown_table, new_figure, write_figure
 from modulekge.run.files import as_text, read_json, write_file
 from modulekge.run.folder import RunFolder
 from modulekge.run.listing import best_record
+from modulekge.run.rows import comma_separated
 from modulekge.training.fit import EpochRecord
 
 Number = int | float

@@ -1,9 +1,8 @@
 """Tables and pictures as files."""
 
-import csv
 import importlib
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,6 @@ def markdown_table(rows: Sequence[Sequence[str]]) -> str:
     lines = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in rows]
     lines.insert(1, " | ".join("---" for _ in rows[0]))
     return "".join(f"| {line} |\n" for line in lines)
-
-
-def comma_separated(rows: Iterable[Sequence[object]]) -> str:
-    """Return rows for a program or a spreadsheet."""
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(rows)
-    return out.getvalue()
 
 
 def new_figure() -> Any:

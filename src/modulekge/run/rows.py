@@ -51,7 +51,7 @@ class Rows:
     def csv(self) -> str:
         """Return comma-separated values with a header; None is empty."""
         rows = ([row[name] for name in self.columns] for row in self.rows)
-        return "".join(map(_line, [self.columns, *rows]))
+        return comma_separated([self.columns, *rows])
 
     def parquet(self) -> bytes:
         """Return a Parquet file, with the same types whatever the rows hold."""
@@ -79,11 +79,14 @@ def check_target(path: Path, endings: Iterable[str]) -> None:
         raise RunError(f"{path}: there is no folder {path.parent}; make it first")
 
 
-def _line(cells: Iterable[Cell]) -> str:
-    """Cells with commas between; only where it ends lines by both does csv quote either of CR and LF."""
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\r\n").writerow(cells)
-    return out.getvalue().removesuffix("\r\n") + "\n"
+def comma_separated(rows: Iterable[Iterable[object]]) -> str:
+    """Return rows for a program or a spreadsheet; cells with CR or LF are quoted."""
+    lines = []
+    for row in rows:
+        out = io.StringIO()
+        csv.writer(out, lineterminator="\r\n").writerow(row)  # it quotes what it ends lines with
+        lines.append(out.getvalue().removesuffix("\r\n") + "\n")
+    return "".join(lines)
 
 
 def _plain(hint: Any) -> type:
