@@ -1,5 +1,8 @@
+from difflib import get_close_matches
+
 import pytest
 
+from modulekge import errors
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import UnknownNameError
 
@@ -36,3 +39,20 @@ def test_a_misspelt_name_is_answered_with_the_nearest():
         cities.find("pari")
     with pytest.raises(UnknownNameError, match="the graph has 4 entities, such as Paris"):
         WORDS.find("xyzzy")
+
+
+def test_of_many_names_few_are_compared_with_an_unknown_one(monkeypatch):
+    compared = []
+
+    def close_matches(word, names, *rest):
+        compared.extend(names)
+        return get_close_matches(word, names, *rest)
+
+    monkeypatch.setattr(errors, "get_close_matches", close_matches)
+    numbers = [f"http://www.example.org/resource/n{i}" for i in range(20_000)]
+    many = Vocabulary("entity", (*numbers, "http://www.example.org/resource/Zürich_\0\ud800"))
+    with pytest.raises(UnknownNameError, match=r"did you mean http://\S+/n12345 or"):
+        many.find("http://www.example.org/resource/m12345")
+    with pytest.raises(UnknownNameError, match=r"did you mean http://\S+/Zürich"):
+        many.find("http://www.example.org/resource/Züirch")
+    assert len(compared) <= 128
