@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 import modulekge
 from modulekge.data.addition import enlarge
 from modulekge.data.dataset import Dataset
-from modulekge.data.reading import named_facts
+from modulekge.data.reading import named_facts, read_facts
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import ConfigError, DataError, RunError, UnknownNameError
 from modulekge.models.table import MODELS
@@ -202,6 +202,24 @@ def test_names_are_found_by_label_too_but_not_whatever_their_case(run):
     doubtful = replace(run.dataset, entities=replace(run.dataset.entities, labels=labels))
     with pytest.raises(UnknownNameError, match="'Bo' is the label of 2 entities"):
         enlarge(doubtful, named_facts([("Bo", "parent", "new")]))
+
+
+def test_blank_nodes_of_a_file_that_is_added_are_new(run, tmp_path):
+    label = "<http://www.w3.org/2000/01/rdf-schema#label>"
+    text = f"""_:b0 <http://x/r> <http://x/a> .\n_:b0-2 <http://x/r> [] .\n_:b0 {label} "blank" .\n"""
+    (tmp_path / "new.ttl").write_text(text)
+    (tmp_path / "new.tsv").write_text("_:b0\thttp://x/r\thttp://x/c\n")
+    first = enlarge(run.dataset, read_facts(tmp_path / "new.ttl")).after
+    assert first.entities.names[8:] == ("_:b0", "_:b0-2", "http://x/a", "_:new.ttl-1")
+    unlabelled = replace(first, entities=replace(first.entities, labels={}))
+    second = enlarge(unlabelled, read_facts(tmp_path / "new.ttl"))
+    assert second.after.entities.names[12:] == ("_:b0-3", "_:b0-2-2", "_:new.ttl-1-2")
+    assert second.facts.tolist() == [[12, 3, 10], [13, 3, 14]]
+    assert (second.after.entities.label(8), second.after.entities.label(12)) == ("_:b0", "blank")
+    assert enlarge(first, read_facts(tmp_path / "new.tsv")).facts.tolist() == [[8, 3, 12]]
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "train.ttl").write_text(text)
+    assert enlarge(first, read_facts(tmp_path / "new")).entities == 3
 
 
 def towns():

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 
 import torch
 from jaxtyping import Bool, Int
@@ -64,9 +65,11 @@ class Addition:
 def enlarge(dataset: Dataset, facts: Facts) -> Addition:
     """Add facts to train, but for those that a split has; new names get the ids after the old ones.
 
-    A name is an old one's if it is written as that name, or as a label that no other has.
+    A name is an old one's if it is written as that name, or as a label that no other has; blank nodes of
+    RDF are new.
     """
-    entities, entity_ids = _joined(dataset.entities, facts.entities)
+    new = _apart(dataset.entities, facts.entities) if facts.blank else facts.entities
+    entities, entity_ids = _joined(dataset.entities, new)
     relations, relation_ids = _joined(dataset.relations, facts.relations)
     heads, relation, tails = facts.triples.unbind(1)
     given = torch.stack([entity_ids[heads], relation_ids[relation], entity_ids[tails]], dim=1)
@@ -81,6 +84,23 @@ def enlarge(dataset: Dataset, facts: Facts) -> Addition:
     alike = [*_alike(dataset.entities, entities), *_alike(dataset.relations, relations)]
     return Addition(
         dataset, after, int(known.sum()), len(given) - len(distinct), notes=(*facts.notes, *alike)
+    )
+
+
+def _apart(old: Vocabulary, new: Vocabulary) -> Vocabulary:
+    """Return new names in which blank nodes that are called as old ones have -2, -3, ... after the name."""
+    known, given = set(old.names), (*new.names, *new.labels, *new.descriptions)
+    taken = known.union(given)
+    free = {
+        name: next(other for i in count(2) if (other := f"{name}-{i}") not in taken)
+        for name in given
+        if name.startswith("_:") and name in known
+    }
+    return replace(
+        new,
+        names=tuple(free.get(name, name) for name in new.names),
+        labels={free.get(name, name): text for name, text in new.labels.items()},
+        descriptions={free.get(name, name): text for name, text in new.descriptions.items()},
     )
 
 

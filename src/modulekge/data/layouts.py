@@ -88,6 +88,7 @@ def read_folder(folder: Path, columns: Sequence[str] | None = None) -> Graph:
         {**labels, **relations},
         {**said, **told},
         tuple(note for graph in graphs for note in graph.notes),
+        any(graph.blank for graph in graphs),
     )
 
 

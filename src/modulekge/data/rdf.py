@@ -35,7 +35,7 @@ def read_rdf(path: Path, syntax: Syntax) -> Graph:
     reader = _Reader(path, syntax)
     table = gathered(reader.triples())
     labels, descriptions = reader.texts("label"), reader.texts("description")
-    return Graph((table,), labels, labels, descriptions, reader.notes())
+    return Graph((table,), labels, labels, descriptions, reader.notes(), blank=True)
 
 
 class _Reader:

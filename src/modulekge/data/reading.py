@@ -31,7 +31,7 @@ def read_dataset(
     or other ones. ``labels`` is a file of ``name label``, for entities and relations, ``descriptions`` one
     of ``name description``, for entities.
     """
-    entities, relations, splits, notes = _read(path, columns, labels, descriptions)
+    entities, relations, splits, notes, _ = _read(path, columns, labels, descriptions)
     if len(splits) == 1:
         count = len(splits[0])
         try:
@@ -52,6 +52,7 @@ class Facts:
     relations: Vocabulary
     triples: Triples
     notes: tuple[str, ...] = ()  # what was left out when they were read, for people
+    blank: bool = False  # whether names that begin with _: are blank nodes, which no other graph knows
 
 
 def read_facts(
@@ -61,8 +62,8 @@ def read_facts(
     descriptions: Path | None = None,
 ) -> Facts:
     """Read the triples of a file, or of all splits of a folder, as :func:`read_dataset` does, unsplit."""
-    entities, relations, splits, notes = _read(path, columns, labels, descriptions)
-    return Facts(entities, relations, torch.cat(splits), tuple(notes))
+    entities, relations, splits, notes, blank = _read(path, columns, labels, descriptions)
+    return Facts(entities, relations, torch.cat(splits), tuple(notes), blank)
 
 
 def named_facts(triples: Iterable[Sequence[str]]) -> Facts:
@@ -83,7 +84,7 @@ def named_facts(triples: Iterable[Sequence[str]]) -> Facts:
 
 def _read(
     path: Path, columns: Sequence[str] | None, labels: Path | None, descriptions: Path | None
-) -> tuple[Vocabulary, Vocabulary, tuple[Triples, ...], list[str]]:
+) -> tuple[Vocabulary, Vocabulary, tuple[Triples, ...], list[str], bool]:
     if not (path.is_file() or path.is_dir()):
         raise DataError(f"{path}: no such file or folder; 'modulekge data list' names the known data sets")
     graph = (read_folder if path.is_dir() else read_file)(path, columns)
@@ -105,7 +106,7 @@ def _read(
     ]
     if cut:
         notes.append(f"{path}: {cut:,} descriptions are cut at {LONGEST:,} characters")
-    return entities, relations, splits, notes
+    return entities, relations, splits, notes, graph.blank
 
 
 def _unheard(
