@@ -125,6 +125,13 @@ def test_probabilities_go_with_the_facts_they_are_of(trained, tmp_path):
     assert not any(answer.probability for answer in modulekge.predict(shared[1], **question))
 
 
+def test_a_graph_without_facts_cannot_be_added_to(trained, tmp_path):
+    path = export(trained, tmp_path / "hub", to="hub", without_facts=True).path
+    with pytest.raises(DataError, match="family: its facts were left out; add to the run that was shared"):
+        modulekge.add(path, [("ada", "parent", "zoe")])
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_a_graph_without_facts_cannot_be_trained_on(trained, tmp_path):
     run = load(export(trained, tmp_path / "hub", to="hub", without_facts=True).path)
     with pytest.raises(DataError, match="its facts were left out"):

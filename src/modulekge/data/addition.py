@@ -68,6 +68,8 @@ def enlarge(dataset: Dataset, facts: Facts) -> Addition:
     A name is an old one's if it is written as that name, or as a label that no other has; blank nodes of
     RDF are new.
     """
+    if not dataset.facts:
+        raise DataError(f"{dataset.name}: its facts were left out; add to the run that was shared")
     new = _apart(dataset.entities, facts.entities) if facts.blank else facts.entities
     entities, entity_ids = _joined(dataset.entities, new)
     relations, relation_ids = _joined(dataset.relations, facts.relations)
