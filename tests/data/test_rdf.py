@@ -43,6 +43,9 @@ def rows(graph):
         ("g.ttl", TURTLE),
         ("g.ttl.gz", TURTLE),
         ("g", TURTLE),
+        ("bom.nt", "\ufeff" + N_TRIPLES),
+        ("bom.txt", "\ufeff" + N_TRIPLES.split("\n", 1)[1]),
+        ("bom.ttl.gz", "\ufeff" + TURTLE),
     ],
 )
 def test_triples_between_nodes_labels_and_the_count_of_literals(tmp_path, name, text):

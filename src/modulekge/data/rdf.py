@@ -2,6 +2,7 @@
 
 import importlib
 import re
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterator
 from io import BufferedIOBase
@@ -105,14 +106,15 @@ class _Reader:
 
 
 class _Bounded:
-    """A file for the parser, which would look at a word without end for a minute."""
+    """A file for the parser, which takes no byte order mark and looks at a word without end for a minute."""
 
     def __init__(self, file: BufferedIOBase) -> None:
         self._file, self._length = file, 0
+        self._start = file.read(len(BOM_UTF8)).removeprefix(BOM_UTF8)
 
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes, unless a line is too long."""
-        part = self._file.read(size)
+        part, self._start = self._start or self._file.read(size), b""
         behind = part.rfind(b"\n")
         self._length = len(part) - behind - 1 + (self._length if behind < 0 else 0)
         if self._length > _LONGEST:
