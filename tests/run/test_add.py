@@ -22,6 +22,7 @@ from modulekge.run.files import read_json
 from modulekge.run.folder import RunFolder
 from modulekge.run.listing import list_runs
 from modulekge.run.train import Run, begin, continue_run, load, resolve, train
+from modulekge.run.weights import write_checkpoint
 from modulekge.training.fit import EpochRecord
 
 TINY = {"model.k": 2, "train.epochs": 2, "train.batch": 5, "train.every": 1}
@@ -288,6 +289,17 @@ def test_a_place_that_is_taken_is_refused_and_left_alone(run, tmp_path):
         with pytest.raises(RunError, match="exists already"):
             modulekge.add(run, NEW, place)
         assert sorted(path.name for path in place.iterdir()) == before
+
+
+def test_a_name_that_is_taken_meanwhile_is_left_for_the_next(run, tmp_path, monkeypatch):
+    def write_late(*parts, **more):
+        (tmp_path / "run-2").mkdir(exist_ok=True)
+        (tmp_path / "run-2" / "letter.txt").write_text("dear")
+        write_checkpoint(*parts, **more)
+
+    monkeypatch.setattr("modulekge.run.folder.write_checkpoint", write_late)
+    assert modulekge.add(run, NEW).folder.path == tmp_path / "run-3"
+    assert [path.name for path in (tmp_path / "run-2").iterdir()] == ["letter.txt"]
 
 
 def test_a_run_that_cannot_be_added_to_says_why(family, tmp_path):

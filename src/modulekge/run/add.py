@@ -72,8 +72,8 @@ def fold_in(
     """Make a run of the enlarged graph in which what is new has rows that fit its facts."""
     if is_training(run.folder):
         raise RunError(f"{run.folder.path}: a process is training this run; wait for it")
-    path = out or free_folder(run.folder.path)
-    RunFolder.check_free(path)
+    if out:
+        RunFolder.check_free(out)
     records = run.folder.records()
     last = {"train": {"lr": records[-1].lr, "drop_after": 0}} if records else {}  # as its training ended
     config = run.folder.changed([last, *settings])
@@ -85,7 +85,13 @@ def fold_in(
         **addition.counts(),
     }
     start = model, _optimizer(model, run, sums, config)
-    return RunFolder.create(path, config, addition.after, {"added": origin}, start)
+    while True:
+        path = out or free_folder(run.folder.path)
+        try:
+            return RunFolder.create(path, config, addition.after, {"added": origin}, start)
+        except RunError:
+            if out or not path.exists():
+                raise
 
 
 def train_on(folder: RunFolder, epochs: int) -> Iterator[Glance | EpochRecord]:
