@@ -195,14 +195,23 @@ def test_without_a_valid_split_a_refresh_is_what_is_loaded(family, tmp_path, qui
     assert drift(run, refreshed) is None
 
 
-def test_names_are_found_by_label_too_but_not_whatever_their_case(run):
+def test_names_are_found_by_label_too_but_not_whatever_their_case(run, tmp_path):
     addition = enlarge(run.dataset, named_facts([("Ada Lovelace", "parent", "Bob")]))
     assert addition.facts.tolist() == [[0, 0, 8]]
     assert addition.notes == ("new entities that differ from known ones in case only: Bob (bob)",)
     labels = {"bob": "Bo", "cid": "Bo"}
     doubtful = replace(run.dataset, entities=replace(run.dataset.entities, labels=labels))
-    with pytest.raises(UnknownNameError, match="'Bo' is the label of 2 entities"):
-        enlarge(doubtful, named_facts([("Bo", "parent", "new")]))
+    (tmp_path / "new.tsv").write_text("ada\tparent\tida\n\nida\tparent\tBo\n")
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "train.tsv").write_text("Bo\tparent\tida\n")
+    for facts, place in (
+        (named_facts([("ada", "parent", "new"), ("Bo", "parent", "new")]), "triple 2"),
+        (read_facts(tmp_path / "new.tsv"), f"{tmp_path}/new.tsv:3"),
+        (read_facts(tmp_path / "new"), f"{tmp_path}/new"),
+    ):
+        message = f"^{place}: 'Bo' is the label of 2 entities; give one of the names bob, cid$"
+        with pytest.raises(UnknownNameError, match=message):
+            enlarge(doubtful, facts)
 
 
 def test_blank_nodes_of_a_file_that_is_added_are_new(run, tmp_path):

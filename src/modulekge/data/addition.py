@@ -1,6 +1,6 @@
 """A graph that grows: new facts after those it has, in ids that stay."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -13,7 +13,7 @@ from modulekge.data.known import KnownAnswers
 from modulekge.data.reading import Facts
 from modulekge.data.splitting import without_repeats
 from modulekge.data.vocabulary import PLURAL, Vocabulary
-from modulekge.errors import DataError
+from modulekge.errors import DataError, UnknownNameError
 from modulekge.shapes import Triples
 
 _FEW = 3  # names that are told
@@ -65,14 +65,14 @@ class Addition:
 def enlarge(dataset: Dataset, facts: Facts) -> Addition:
     """Add facts to train, but for those that a split has; new names get the ids after the old ones.
 
-    A name is an old one's if it is written as that name, or as a label that no other has; blank nodes of
-    RDF are new.
+    A name is an old one's if it is written as that name, or as a label that no other has; a label that
+    others have too is refused. Blank nodes of RDF are new.
     """
     if not dataset.facts:
         raise DataError(f"{dataset.name}: its facts were left out; add to the run that was shared")
     new = _apart(dataset.entities, facts.entities) if facts.blank else facts.entities
-    entities, entity_ids = _joined(dataset.entities, new)
-    relations, relation_ids = _joined(dataset.relations, facts.relations)
+    entities, entity_ids = _joined(dataset.entities, new, lambda i: facts.first(i, (0, 2)))
+    relations, relation_ids = _joined(dataset.relations, facts.relations, lambda i: facts.first(i, (1,)))
     heads, relation, tails = facts.triples.unbind(1)
     given = torch.stack([entity_ids[heads], relation_ids[relation], entity_ids[tails]], dim=1)
     distinct = without_repeats(given)
@@ -106,11 +106,16 @@ def _apart(old: Vocabulary, new: Vocabulary) -> Vocabulary:
     )
 
 
-def _joined(old: Vocabulary, new: Vocabulary) -> tuple[Vocabulary, Int[Tensor, " names"]]:
+def _joined(
+    old: Vocabulary, new: Vocabulary, place: Callable[[int], str]
+) -> tuple[Vocabulary, Int[Tensor, " names"]]:
     """Return the old names with the new ones after them, and the id there of each name of ``new``."""
     names, ids = list(old.names), []
-    for name in new.names:
-        known = old.exact(name)
+    for i, name in enumerate(new.names):
+        try:
+            known = old.exact(name)
+        except UnknownNameError as error:
+            raise UnknownNameError(f"{place(i)}: {error}") from None
         ids.append(len(names) if known is None else known)
         if known is None:
             names.append(name)

@@ -1,7 +1,7 @@
 """Where the triples of a file stand, for messages about one of them."""
 
 from collections.abc import Iterator, Sequence
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 
 from modulekge.data.files import format_of
@@ -19,3 +19,8 @@ def places(path: Path, columns: Sequence[str] | None = None) -> Iterator[str]:
         yield from (f"{path}:{number}" for number, text in numbered_lines(path) if str(text).strip())
     else:
         yield from (f"{path}: triple {number}" for number in count(1))
+
+
+def place(path: Path, columns: Sequence[str] | None, i: int) -> str:
+    """Say where the i-th triple of a file stands; of a folder, the folder alone."""
+    return str(path) if path.is_dir() else next(islice(places(path, columns), i, None))

@@ -1,7 +1,8 @@
 """From files to a data set: names are numbered, and what is in one piece is split."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from modulekge.data.dataset import Dataset
 from modulekge.data.files import read_file
 from modulekge.data.layouts import read_folder
+from modulekge.data.places import place
 from modulekge.data.splitting import split_triples
 from modulekge.data.tables import Graph, gathered, numbered
 from modulekge.data.texts import LONGEST, bounded, read_texts
@@ -53,6 +55,11 @@ class Facts:
     triples: Triples
     notes: tuple[str, ...] = ()  # what was left out when they were read, for people
     blank: bool = False  # whether names that begin with _: are blank nodes, which no other graph knows
+    place: Callable[[int], str] = lambda i: f"triple {i + 1}"  # of the i-th
+
+    def first(self, i: int, columns: Sequence[int]) -> str:
+        """Say where an id stands first in these columns."""
+        return self.place(int((self.triples[:, columns] == i).any(1).nonzero()[0]))
 
 
 def read_facts(
@@ -63,7 +70,7 @@ def read_facts(
 ) -> Facts:
     """Read the triples of a file, or of all splits of a folder, as :func:`read_dataset` does, unsplit."""
     entities, relations, splits, notes, blank = _read(path, columns, labels, descriptions)
-    return Facts(entities, relations, torch.cat(splits), tuple(notes), blank)
+    return Facts(entities, relations, torch.cat(splits), tuple(notes), blank, partial(place, path, columns))
 
 
 def named_facts(triples: Iterable[Sequence[str]]) -> Facts:

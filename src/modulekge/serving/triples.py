@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -10,7 +10,7 @@ import torch
 
 from modulekge.data.dataset import Dataset
 from modulekge.data.files import read_file
-from modulekge.data.places import places
+from modulekge.data.places import place
 from modulekge.data.tables import ROLES
 from modulekge.errors import QuestionError, UnknownNameError
 from modulekge.shapes import Triples
@@ -31,7 +31,7 @@ class NamedTriples:
         """Read a file of triples in any format that a graph may have; it is not split."""
         table = read_file(path, columns).splits[0]
         rows = list(zip(*(table[role].to_pylist() for role in ROLES), strict=True))
-        return cls(rows, lambda i: next(islice(places(path, columns), i, None)))
+        return cls(rows, partial(place, path, columns))
 
     @classmethod
     def of(cls, triples: "NamedTriples | Iterable[Named]") -> "NamedTriples":
