@@ -94,7 +94,7 @@ def score(
     columns: Columns = None,
     skip_unknown: Annotated[
         bool,
-        typer.Option("--skip-unknown", help="Leave out triples with names that the graph lacks."),
+        typer.Option("--skip-unknown", help="Leave out triples with unknown names, or labels of several."),
     ] = False,
     out: Out = None,
     as_json: Json = False,
@@ -106,9 +106,8 @@ def score(
     _say_uncalibrated(asked)
     found = asked.score(triples, "skip" if skip_unknown else "refuse")
     if skipped := len(triples.rows) - len(found):
-        typer.echo(
-            f"{file}: {skipped:,} of {len(triples.rows):,} triples have unknown names; left out", err=True
-        )
+        which = f"{file}: {skipped:,} of {len(triples.rows):,} triples"
+        typer.echo(f"{which} have names that are unknown, or labels of several; left out", err=True)
     _give(Rows.of(Link, found), show.links_table(found, asked.run.dataset), out, as_json)
 
 

@@ -39,7 +39,7 @@ class NamedTriples:
         return triples if isinstance(triples, NamedTriples) else cls(list(triples))
 
     def ids(self, dataset: Dataset, unknown: Unknown) -> Triples:
-        """Return the ids of a graph; a triple with a name it does not have is refused, or left out."""
+        """Return the ids of a graph; an unknown name, or a label of several, is refused or left out."""
         if unknown not in get_args(Unknown):
             raise QuestionError(f"unknown = {unknown!r}: expected {' or '.join(get_args(Unknown))}")
         vocabularies = (dataset.entities, dataset.relations, dataset.entities)
