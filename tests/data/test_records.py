@@ -83,6 +83,11 @@ def test_a_bad_record_is_said_with_its_line(tmp_path, line, message):
         ('{"x": "a", "y": "r", "z": "b"}', "which of the 3 columns 1 x, 2 y, 3 z are"),
         ('["a", "r"]', "which of the 2 columns"),
         ("[\n[1, 2, 3]]", "not JSON"),
+        ('[["a", "r", "b"], ["b", "r", "c"], ["c", "r", "a"]]', "one array of 3 records; write one array or"),
+        (
+            '[{"head": "a", "relation": "r", "tail": "b"}]',
+            "one array of 1 records; write one array or object",
+        ),
     ],
 )
 def test_the_first_record_has_to_say_which_field_is_which(tmp_path, text, message):

@@ -65,6 +65,8 @@ def _keys(place: str, record: dict[str, Any] | list[Any], columns: Sequence[str]
     if isinstance(record, dict):
         titles = list(record)
         return [titles[i] for i in titled_places(place, titles, columns).values()]
+    if record and all(isinstance(value, dict | list) for value in record):
+        raise ValueError(f"one array of {len(record):,} records; write one array or object in each line")
     titles = [str(value) for value in record]
     if columns is not None:
         return list(chosen_places(place, titles, columns).values())
