@@ -63,7 +63,7 @@ def test_whole_numbers_are_names_and_columns_are_chosen(tmp_path):
         ),
         ('["a", "r", "b"]', "2: objects and arrays are mixed; write all lines alike"),
         ("17", "2: expected an object or an array of three, found 17"),
-        ("[" * 100_000, "2: "),
+        ("[" * 100_000, "2: nested too deeply; write three names"),
     ],
 )
 def test_a_bad_record_is_said_with_its_line(tmp_path, line, message):

@@ -45,8 +45,10 @@ def json_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[Row 
                 yield _row(record, keys, width if columns is None else 0)
             except DataError as error:
                 yield error
-            except (ValueError, RecursionError) as error:
+            except ValueError as error:
                 yield DataError(f"{place}: {error}")
+            except RecursionError:
+                yield DataError(f"{place}: nested too deeply; write three names in one object or array")
 
 
 def _record(text: str) -> dict[str, Any] | list[Any]:
