@@ -36,6 +36,12 @@ def test_those_of_a_folder_are_found_and_change_nothing_else(spies, name):
     assert (dataset.fingerprint, dataset.notes) == (before.fingerprint, ())
 
 
+@pytest.mark.parametrize("name", ["labels.parquet", "relation_labels.jsonl", "descriptions.nt.gz"])
+def test_those_of_a_folder_are_text_and_other_files_are_left_alone(spies, name):
+    (spies / name).write_bytes(b"PAR1\xff")
+    assert said(read_dataset(spies)) == {"bond": None, "m": None}
+
+
 def test_a_file_that_is_named_goes_before_those_of_the_folder(spies, tmp_path):
     (spies / "descriptions.tsv").write_text("bond\tAn agent.\nm\tLeads him.\n")
     (tmp_path / "mine.csv").write_text('bond,"Says ""shaken"",\nnot stirred."\n')

@@ -27,6 +27,7 @@ _FORMATS: dict[str, Format] = {
     ".ttl": "TURTLE",
 }
 ENDINGS = ("", ".txt", *_FORMATS)
+TEXT_ENDINGS = tuple(ending for ending in ENDINGS if _FORMATS.get(ending, "text") == "text")
 _PARQUET = b"PAR1"
 _N_TRIPLE = re.compile(r"\s*(<[^>\s]*>|_:\S+)\s+<[^>\s]*>\s+\S.*\.\s*(#.*)?")
 _TURTLE = re.compile(r"\s*(@prefix|@base|prefix|base)\s.*<[^>\s]*>", re.IGNORECASE)

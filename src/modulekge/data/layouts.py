@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from modulekge.data.files import ENDINGS, format_of, read_file
+from modulekge.data.files import ENDINGS, TEXT_ENDINGS, format_of, read_file
 from modulekge.data.lines import packed
 from modulekge.data.numbering import Numbering, Top, check_count, read_numbering
 from modulekge.data.tables import ROLES, Graph
@@ -148,8 +148,8 @@ def _split_files(folder: Path) -> list[Path]:
     return [paths[0] for paths in found]
 
 
-def _present(folder: Path, stems: Sequence[str]) -> list[Path]:
-    names = (stem + end + packed for stem in stems for end in ENDINGS for packed in ("", ".gz"))
+def _present(folder: Path, stems: Sequence[str], endings: Sequence[str] = ENDINGS) -> list[Path]:
+    names = (stem + end + packed for stem in stems for end in endings for packed in ("", ".gz"))
     return [folder / name for name in names if (folder / name).is_file()]
 
 
@@ -200,7 +200,7 @@ def _named(
 
 
 def _texts(folder: Path, stems: Sequence[str], kind: Kind) -> dict[str, str]:
-    found = [path for stem in stems for path in _present(folder, (stem,))]
+    found = [path for stem in stems for path in _present(folder, (stem,), TEXT_ENDINGS)]
     return {name: text for path in found for name, text in read_texts(path, kind).items()}
 
 
