@@ -188,6 +188,17 @@ def test_a_line_without_end_is_refused_in_bounded_memory(tmp_path, monkeypatch, 
     assert [problem.split(": ")[0][-2:] for problem in problems(path)] == [":2", ":3"]
 
 
+@pytest.mark.parametrize("before", [1, 3 << 20, 7 << 20])
+def test_a_line_of_8_mib_is_read_and_one_longer_than_16_is_not_wherever_it_stands(tmp_path, before):
+    path = tmp_path / "a.tsv"
+    short, start = b"a\tr\tb\n", b"a\tr\t" + b"x" * before + b"\na\tr\t"
+    path.write_bytes(start + b"y" * ((8 << 20) - 5) + b"\n" + short)
+    assert read_file(path).splits[0].num_rows == 3
+    path.write_bytes(start + b"y" * (16 << 20) + b"\n" + short)
+    with pytest.raises(DataError, match=r"a\.tsv:2: the line is longer than 8 MiB; is it one line"):
+        read_file(path)
+
+
 def test_every_malformed_line_is_listed_up_to_a_limit(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_bytes(b"a\tr\tb\na\tr\n\n\tr\tb\n\xff\tr\tb\na\tr\tb\0\na r b\nx\tr\ty\n")

@@ -15,11 +15,12 @@ from modulekge.workers import part, workers
 
 BLOCKS = 20, 1 << 20  # bytes
 LIMITS = {"long line": 100}  # bytes of a line
+LONGEST = lines.LONGEST
 
 
 def outcome(graph, block, out, group):
     """Return what came of reading a graph, or what each process says of it."""
-    lines.LONGEST = LIMITS.get(graph.name, 1 << 24)
+    lines.LONGEST = LIMITS.get(graph.name, LONGEST)
     if graph.name == "no room":
         resource.setrlimit(resource.RLIMIT_FSIZE, (300, resource.RLIM_INFINITY))
     try:
@@ -32,6 +33,7 @@ def outcome(graph, block, out, group):
     except ModulekgeError as error:
         said = json.dumps(str(error))
     finally:
+        lines.LONGEST = LONGEST
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     return [json.loads(text) for text in group.exchange([said.encode()] * group.size)]
 

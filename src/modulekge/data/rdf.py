@@ -15,7 +15,6 @@ from modulekge.data.texts import Kind
 from modulekge.errors import DataError
 
 Syntax = Literal["N_TRIPLES", "TURTLE"]
-_LONGEST = LONGEST // 2  # bytes of a line
 _KINDS: dict[str, Kind] = {
     "http://www.w3.org/2000/01/rdf-schema#label": "label",
     "http://www.w3.org/2000/01/rdf-schema#comment": "description",
@@ -117,8 +116,8 @@ class _Bounded:
         part, self._start = self._start or self._file.read(size), b""
         behind = part.rfind(b"\n")
         self._length = len(part) - behind - 1 + (self._length if behind < 0 else 0)
-        if self._length > _LONGEST:
-            raise OSError(f"a line is longer than {_LONGEST >> 20} MiB")
+        if self._length > LONGEST:
+            raise OSError(f"a line is longer than {LONGEST >> 20} MiB")
         return part
 
 
