@@ -7,7 +7,7 @@ import modulekge
 
 SOURCE = Path(modulekge.__file__).parent
 LAYERS = (
-    "shapes errors version machine config typed workers",
+    "shapes errors nearest version machine config typed workers",
     "algebra data",
     "models",
     "evaluation",

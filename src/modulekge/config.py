@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from modulekge.errors import ConfigError, nearest
+from modulekge.errors import ConfigError
+from modulekge.nearest import nearest
 
 
 @dataclass(frozen=True)

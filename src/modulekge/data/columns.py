@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 
 from modulekge.data.tables import ROLES
-from modulekge.errors import DataError, nearest
+from modulekge.errors import DataError
+from modulekge.nearest import nearest
 
 _LETTERS = (("h", "r", "t"), ("s", "p", "o"))
 _WORDS = {

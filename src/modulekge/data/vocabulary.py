@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NoReturn
 
-from modulekge.errors import RunError, UnknownNameError, nearest
+from modulekge.errors import RunError, UnknownNameError
+from modulekge.nearest import nearest
 
 
 class Unread:
