@@ -2,13 +2,14 @@
 
 import csv
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import pytest
 import torch
 from pyarrow import parquet
 
+from modulekge.config import AskingConfig
 from modulekge.errors import ModulekgeError, RunError
 from modulekge.run.calibrate import calibrate, write_reliability
 from modulekge.run.rows import Rows
@@ -84,6 +85,10 @@ def test_a_calibration_of_other_weights_is_refused(family, tmp_path):
     with pytest.raises(RunError, match=r"calibration\.json: fitted to other weights; load the run again"):
         predict(run, **question)
     calibrate(run)
+    with pytest.raises(RunError, match="makes it anew"):
+        predict(tmp_path / "run", **question)
+    calibrate(tmp_path / "run")
+    run.folder.write_config(replace(run.folder.config(), asking=AskingConfig(back=0.5)))  # as by hand
     with pytest.raises(RunError, match="makes it anew"):
         predict(tmp_path / "run", **question)
 

@@ -81,9 +81,10 @@ def open_dataset(
 
 def name_or_path(where: str | Path) -> str:
     """Return a registered name as it is registered, whatever its case, or the path of a folder or file."""
-    for name in (WORLD, *benchmarks()):
-        if name.casefold() == str(where).casefold():
-            return name
+    if str(where).casefold() == WORLD:
+        return WORLD
+    if benchmark := _named(str(where)):
+        return benchmark.name
     if Path(where).exists():
         return str(where)
     if os.sep in str(where) or Path(where).suffix:

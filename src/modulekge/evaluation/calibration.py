@@ -76,14 +76,14 @@ class Calibration:
     """Lines of all questions together, of those relations and directions with enough triples, and of pairs.
 
     ``own`` goes by the relation of the question: heads are asked for through r + |R|. ``pairs`` is of the
-    questions (head, ?, tail). ``weights`` marks those it was fitted to; where it is empty, nobody knows.
+    questions (head, ?, tail). ``fitted_to`` marks what made the scores; where it is empty, nobody knows.
     """
 
     together: Line
     own: dict[int, Line]
     pairs: Line
     measured: Measured | None = None
-    weights: str = ""
+    fitted_to: str = ""
 
     def line(self, relation: int) -> Line:
         """Return the line of a question's relation."""

@@ -1,7 +1,7 @@
 """Calibrating a run, and the picture of how true its probabilities are."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from modulekge.errors import DataError
 from modulekge.evaluation import calibration as fitting
 from modulekge.evaluation.calibration import Calibration, Watch
 from modulekge.evaluation.reliability import Bin
+from modulekge.models.model import Model
 from modulekge.run.figures import new_figure, write_figure
 from modulekge.run.rows import check_target
 from modulekge.run.train import Run, load
@@ -23,10 +24,15 @@ def calibrate(run: Run | str | Path, watch: Watch = iter) -> Calibration:
     >>> modulekge.calibrate("runs/demo").measured.together.after.error  # doctest: +SKIP
     """
     run = run if isinstance(run, Run) else load(run)
-    found = replace(fitting.calibrate(run.model, run.dataset, watch), weights=mark(run.model))
+    found = replace(fitting.calibrate(run.model, run.dataset, watch), fitted_to=scored_by(run.model))
     run.folder.save_back(run.model)
     run.folder.save_calibration(found)
     return found
+
+
+def scored_by(model: Model) -> str:
+    """Return a mark of what makes scores: a model, and how it asks candidates back."""
+    return f"{mark(model)} {astuple(model.back.weights)}"
 
 
 def write_reliability(calibration: Calibration, path: Path) -> None:

@@ -42,8 +42,8 @@ def write_weights(path: Path, model: Model, metadata: Mapping[str, str] | None =
 
 
 def mark(model: Model) -> str:
-    """Return a short mark of a model, by which others are told: of how it asks, and rows of each table."""
-    digest = hashlib.sha256(repr(model.back.weights).encode())
+    """Return a short mark of a model, by which others are told: of its row, and of rows of each table."""
+    digest = hashlib.sha256(repr((model.spec.words(), model.tied)).encode())
     for name, weights in model.state_dict().items():
         rows = weights[:: max(1, len(weights) // _MARKED)].cpu().contiguous()
         digest.update(f"{name}{tuple(weights.shape)}".encode() + rows.numpy().tobytes())

@@ -1,6 +1,5 @@
 """Nearest neighbours for link prediction: queries against an index of entities, scored by the model."""
 
-import hashlib
 import importlib
 import json
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from modulekge.evaluation.scoring import asking_order, batch_size, entity_scores
 from modulekge.models.model import Model, Some
 from modulekge.run.files import read_json, write_file
 from modulekge.run.train import Run
+from modulekge.run.weights import mark
 from modulekge.serving.vectors import Vectors, entity_vectors, query_vectors
 from modulekge.shapes import Entities, Ids, Queries
 from modulekge.version import __version__
@@ -82,7 +82,7 @@ class EntityIndex:
             "dataset": self.run.dataset.name,
             "metric": _metric(model),
             "expansion": self.expansion,
-            "weights": fingerprint(model),
+            "weights": mark(model),
         }
         write_file(path / "index.json", json.dumps(about, indent=1, ensure_ascii=False))
 
@@ -92,7 +92,7 @@ class EntityIndex:
         path = Path(path)
         about = read_json(path / "index.json")
         again = f"build it anew: modulekge export {run.folder.path} NEW --to index"
-        if about.get("weights") != fingerprint(run.model):
+        if about.get("weights") != mark(run.model):
             raise RunError(f"{path}: not an index of the weights of {run.folder.path}; {again}")
         try:
             index = _usearch().Index.restore(str(path / "entities.usearch"))
@@ -171,15 +171,6 @@ def write_index(run: Run, path: Path, *, expansion: int = EXPANSION) -> str:
         return f"{built}; recall was not measured, for there is no valid split"
     share = index.recall(10, expansion)
     return f"{built}; recall@10 {share:.4f} on the questions of valid with expansion {expansion}"
-
-
-def fingerprint(model: Model) -> str:
-    """SHA-256 over a model's row and its weights."""
-    digest = hashlib.sha256(json.dumps([model.spec.words(), model.tied]).encode())
-    for name, weights in sorted(model.state_dict().items()):
-        digest.update(f"{name}{tuple(weights.shape)}".encode())
-        digest.update(weights.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()
 
 
 def _metric(model: Model) -> str:

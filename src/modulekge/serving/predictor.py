@@ -23,8 +23,8 @@ from modulekge.evaluation.odds import (
 )
 from modulekge.evaluation.ranks import Ranks
 from modulekge.evaluation.scoring import asking_order, entity_scores
+from modulekge.run.calibrate import scored_by
 from modulekge.run.train import Run, load
-from modulekge.run.weights import mark
 from modulekge.serving.asking import Answer, AnswerSet, Kind, Link, Question
 from modulekge.serving.links import Watch, best_links, links_in_chunks
 from modulekge.serving.triples import Named, NamedTriples, Unknown
@@ -54,7 +54,7 @@ class Predictor:
     def calibration(self) -> Calibration | None:
         """What makes probabilities of scores, where the run was calibrated."""
         found, folder = self.run.folder.calibration(), self.run.folder
-        if found and found.weights not in ("", mark(self.run.model)):
+        if found and found.fitted_to not in ("", scored_by(self.run.model)):
             finding = f"{folder.calibration_file}: fitted to other weights"
             raise RunError(
                 f"{finding}; load the run again, or 'modulekge calibrate {folder.path}' makes it anew"
