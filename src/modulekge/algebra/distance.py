@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from modulekge.algebra.norms import N
 from modulekge.machine import can_compile, compiled, kernels
 from modulekge.shapes import Entities, Queries, Scores
 
@@ -63,7 +64,9 @@ def row_distance(
         distances: Tensor = _RowDistance.apply(q, t, rows, weights)  # type: ignore[no-untyped-call]
         return distances
     named = t.index_select(0, rows.flatten()).unflatten(0, rows.shape)
-    moduli: Tensor = torch.linalg.vector_norm(q[:, None] - named, dim=-2)
+    # A root of squares: PyTorch's norm over so few components takes 15 to 40 times as long on a CPU. The
+    # smallest float added makes the slope 0 where two are the same.
+    moduli = (N(q[:, None] - named) + torch.finfo(q.dtype).tiny).sqrt()
     return moduli.sum(-1) if weights is None else (weights[:, None] * moduli).sum(-1)
 
 
