@@ -1,5 +1,6 @@
 """Finite-dimensional real algebras, each given by its structure constants."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -65,7 +66,10 @@ class Algebra:
             raise ValueError(f"{x.shape[-2]} and {y.shape[-2]} components do not lie in {self.name}")
         if x.shape[-2] == 1 or y.shape[-2] == 1:
             return x * y  # R is central in every algebra
-        xs, ys = x.unbind(-2), y.unbind(-2)
+        return torch.stack(self.products(x.unbind(-2), y.unbind(-2)), dim=-2)
+
+    def products(self, xs: Sequence[Tensor], ys: Sequence[Tensor]) -> list[Tensor]:
+        r"""$(xy)_k$ of the components of $x$ and $y$; those that no $c_{ijk}$ reaches are left out."""
         components = []
         for terms in self._terms:
             pairs = [(xs[i], ys[j], c) for i, j, c in terms if i < len(xs) and j < len(ys)]
@@ -75,7 +79,7 @@ class Algebra:
                 for x, y, c in rest:
                     total = torch.addcmul(total, x, y, value=c)
                 components.append(total)
-        return torch.stack(components, dim=-2)
+        return components
 
     def by_basis(
         self, x: Elements, way: Literal["left", "right", "pair"], rows: int, columns: int

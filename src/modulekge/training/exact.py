@@ -16,6 +16,7 @@ from modulekge.training.tables import EVEN, Tables
 
 PerQuestion = Float[Tensor, " b"]
 _MOST_SCORES = {"cpu": 1 << 26, "cuda": 1 << 28}  # held at a time
+_IN_CACHE = 1 << 19  # scores that stay in the cores' own caches from one operation to the next
 
 
 def exact(
@@ -139,12 +140,16 @@ def softmax_(scores: Scores, target: Target, first: int, sums: PerQuestion | Non
         return losses
     cells = _Cells(scores, target, first)
     fit = cells.fit()
-    if sums is None:
-        top = scores.amax(1)
-        torch.softmax(scores, 1, out=scores)
-        fit = fit - top + scores.amax(1).log()
-    else:
-        scores.sub_(sums[:, None]).exp_()
+    rows = max(1, _IN_CACHE // scores.shape[1])
+    parts = zip(*(x.split(rows) for x in (scores, target.share, fit if sums is None else sums)), strict=True)
+    for part, share, known in parts:
+        shift = part.amax(1) if sums is None else known
+        part.sub_(shift[:, None]).exp_()
+        if sums is None:
+            total = part.sum(1)
+            known -= shift + total.log()
+            share = share / total
+        part.mul_(share[:, None])
     cells.subtract_()
     return -target.share * fit
 
@@ -153,7 +158,7 @@ def logistic_(scores: Scores, target: Target, first: int) -> PerQuestion:
     r"""$f \leftarrow w (\sigma(f) - y)$ in place; return $w \sum_e (\log(1 + e^{f_e}) - y_e f_e)$."""
     cells = _Cells(scores, target, first)
     loss = F.softplus(scores).sum(1) - cells.fit()
-    scores.sigmoid_()
+    scores.sigmoid_().mul_(target.share[:, None])
     cells.subtract_()
     return target.share * loss
 
@@ -179,8 +184,8 @@ class _Cells:
         return fit
 
     def subtract_(self) -> None:
-        """$f \\leftarrow w (f - y)$."""
+        """$f \\leftarrow f - w y$."""
+        share = self._target.share
         if self._target.everywhere:
-            self._scores.sub_(self._target.everywhere)
-        self._flat.index_add_(0, self._places, -self._amounts)
-        self._scores.mul_(self._target.share[:, None])
+            self._scores.sub_(self._target.everywhere * share[:, None])
+        self._flat.index_add_(0, self._places, -self._amounts * share[self._target.rows])

@@ -36,10 +36,6 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> Optimizer:
 class GpuAdagrad(optim.Adagrad):
     r"""$G \mathrel{+}= g^2$, $x \mathrel{-}= \eta\, g / (\sqrt G + \epsilon)$ in one pass over a table."""
 
-    def memory(self, table: Tensor) -> Tensor:
-        """$G$ of a table; of one without numbers, nothing."""
-        return self.state[table]["sum"] if table.numel() else table
-
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """Update the tables that have slopes."""

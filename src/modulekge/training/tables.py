@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
+from torch.optim import Adagrad, Optimizer
 
 from modulekge.algebra.algebra import ALGEBRAS
 from modulekge.algebra.charts import EXPONENTIAL, FREE, NORMALISED, ONE
@@ -16,7 +16,7 @@ from modulekge.machine import kernels
 from modulekge.models.model import Model, Some
 from modulekge.models.spec import Build, ModelSpec
 from modulekge.shapes import Entities
-from modulekge.training.optimize import GpuAdagrad
+from modulekge.training import entity_loops
 
 EVEN = 64  # rows of a table for which products of matrices have fast kernels
 _MANY = 4096  # slopes of rows, from which on PyTorch sorts those of embeddings
@@ -106,7 +106,7 @@ class PlainTables(Tables):
 
 
 class FusedTables(Tables):
-    """Rows over R, C and H with Adagrad on a GPU: one kernel builds, one brings back and updates.
+    """Rows over R, C and H with Adagrad: one pass over the tables builds, one brings back and updates.
 
     The slopes by the tables are never written down; the optimiser finds none and leaves them alone. Where
     all entities are built at once, each update builds them for the next step; where they are scalars
@@ -115,10 +115,10 @@ class FusedTables(Tables):
     """
 
     def __init__(
-        self, model: Model, optimizer: GpuAdagrad, gpu: Any, dtype: torch.dtype = torch.float32
+        self, model: Model, optimizer: Optimizer, passes: Any, dtype: torch.dtype = torch.float32
     ) -> None:
         super().__init__(model)
-        self._optimizer, self._gpu, self._dtype, count = optimizer, gpu, dtype, len(self._scalar)
+        self._optimizer, self._passes, self._dtype, count = optimizer, passes, dtype, len(self._scalar)
         self._slots = torch.full((count,), -1, dtype=torch.int32, device=self._scalar.device)
         self._slopes: Tensor | None = None
         self._side = torch.cuda.Stream(self._scalar.device) if self._scalar.is_cuda else None
@@ -133,10 +133,10 @@ class FusedTables(Tables):
 
     @staticmethod
     def fit(spec: ModelSpec, optimizer: Optimizer) -> bool:
-        """Whether there are kernels for such rows."""
+        """Whether there are passes for such rows."""
         s, v = spec.scalar, spec.vector
         return (
-            isinstance(optimizer, GpuAdagrad)
+            isinstance(optimizer, Adagrad)
             and spec.score.join is product
             and s.chart in (FREE, ONE)
             and v.chart in (NORMALISED, EXPONENTIAL, ONE)
@@ -148,7 +148,7 @@ class FusedTables(Tables):
     def begin(self) -> None:
         """See :meth:`Tables.begin`; the last bit may be another where an update builds the entities."""
         if self._ready is not None and not self._alone:
-            self._gpu.build(self._scalar, self._vector, self._exponential, self._ready)
+            self._passes.build(self._scalar, self._vector, self._exponential, self._ready)
 
     def build(self, span: slice) -> Entities:
         """See :meth:`Tables.build`."""
@@ -156,7 +156,7 @@ class FusedTables(Tables):
         if self._ready is not None:
             return self._ready[span.start : span.start + count]
         out = self._scalar.new_empty(count, self._size, self._k, dtype=self._dtype)
-        self._gpu.build(self._scalar[span], self._vector[span], self._exponential, out)
+        self._passes.build(self._scalar[span], self._vector[span], self._exponential, out)
         if span.stop - span.start == len(self._scalar):
             self._ready = out
         return out
@@ -178,31 +178,35 @@ class FusedTables(Tables):
             return
         entities = zip(model.entity_tables[:2], rows.entity_tables[:2], strict=True)
         moves = zip(model.relation_tables, rows.relation_tables, strict=True)
-        self._gpu.gather(ids, model.relation_rows(relations), (*entities, *moves))  # all in one launch
+        self._passes.gather(ids, model.relation_rows(relations), (*entities, *moves))  # all in one launch
 
     def add(self, ids: Tensor, relations: Tensor, rows: Model) -> None:
         """See :meth:`Tables.add`; with these the tables are updated, those of relations meanwhile."""
-        gpu = self._gpu
+        passes = self._passes
         group = self._optimizer.param_groups[0]
         how = group["lr"], group["eps"]
         with self._aside():
             for table, slopes in self._relation_slopes(rows):
-                memory, relation_rows = self._optimizer.memory(table), self._model.relation_rows(relations)
-                gpu.settle(relation_rows, slopes, table, memory, *how)
+                memory, relation_rows = self._memory(table), self._model.relation_rows(relations)
+                passes.settle(relation_rows, slopes, table, memory, *how)
         places, here = self._model.places(ids)
         ids = places if here is None else places.masked_fill(~here, -1)
-        gpu.place(ids, self._slots)
+        passes.place(ids, self._slots)
         extra = tuple(slopes_of(part).contiguous() for part in (rows.entity_scalar, rows.entity_vector))
-        gpu.merge(ids, self._slots, extra)
-        sums = [self._optimizer.memory(table) for table in (self._scalar, self._vector)]
-        gpu.update(
+        passes.merge(ids, self._slots, extra)
+        sums = [self._memory(table) for table in (self._scalar, self._vector)]
+        passes.update(
             (self._scalar, self._vector), self._exponential, sums, extra, self._slopes, self._slots,
             *how, None if self._alone else self._ready,
         )  # fmt: skip
-        gpu.lift(ids, self._slots)
+        passes.lift(ids, self._slots)
         self._slopes = None
         if self._side:
             torch.cuda.current_stream().wait_stream(self._side)
+
+    def _memory(self, table: Tensor) -> Tensor:
+        """$G$ of a table; of one without numbers, nothing."""
+        return self._optimizer.state[table]["sum"] if table.numel() else table
 
     @contextmanager
     def _aside(self) -> Iterator[None]:
@@ -233,9 +237,11 @@ def _add_rows_(table: Tensor, rows: Tensor, slopes: Tensor) -> None:
 
 def tables_of(model: Model, optimizer: Optimizer, build: Build | None, matmul: str) -> Tables:
     """Return the fastest way to and from the tables of this model, for products of this precision."""
-    gpu = kernels("modulekge.training.entity_kernels", model.entity_scalar)
+    passes = kernels("modulekge.training.entity_kernels", model.entity_scalar)
+    if build and not model.entity_scalar.is_cuda and not model.spec.vector.trivial:
+        passes = entity_loops  # scalars alone are their entities, and PyTorch's own Adagrad is one pass
     one = model.workers.copies == 1  # where there are more, slopes are added up before an update
-    if one and gpu and isinstance(optimizer, GpuAdagrad) and FusedTables.fit(model.spec, optimizer):
+    if one and passes and FusedTables.fit(model.spec, optimizer):
         half = matmul == "bfloat16" and model.spec.score.name == "inner"
-        return FusedTables(model, optimizer, gpu, torch.bfloat16 if half else torch.float32)
+        return FusedTables(model, optimizer, passes, torch.bfloat16 if half else torch.float32)
     return PlainTables(model, build)
