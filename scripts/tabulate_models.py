@@ -32,6 +32,7 @@ TESTS = {  # in tests/models/test_table.py, each against a formula written out b
     "BiQUE": "test_bique_multiplies_quaternions_with_complex_components_after_a_translation",
     "RotE": "test_rote_translates_and_turns",
     "RotatE-xy": "test_the_cartesian_forms_score_as_the_polar_ones",
+    "NagE-xy": "test_the_cartesian_forms_score_as_the_polar_ones",
     "QuatE-xy": "test_the_cartesian_forms_score_as_the_polar_ones",
 }
 HEAD = """# Models

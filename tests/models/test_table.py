@@ -71,7 +71,7 @@ SIZES = {  # parameters per entity and relation, length of a query, in units of 
     "ModulE-HH-inner": (7, 7, 4),
     "TransE": (1, 1, 1), "TransE-L2": (1, 1, 1), "ComplEx": (2, 2, 2), "NagE-SU2": (4, 3, 4),
     "DensE": (3, 4, 4), "HopfE": (3, 4, 4), "HopfE-fibre": (4, 4, 4), "GrpQ8": (8, 8, 8), "BiQUE": (8, 16, 8),
-    "RotE": (2, 3, 2), "RotatE-xy": (2, 1, 2), "QuatE-xy": (4, 3, 4),
+    "RotE": (2, 3, 2), "RotatE-xy": (2, 1, 2), "NagE-xy": (3, 3, 3), "QuatE-xy": (4, 3, 4),
 }  # fmt: skip
 
 
@@ -205,11 +205,9 @@ def test_nage_su2_acts_on_pairs_of_complex_numbers_by_unitary_matrices():
 @pytest.mark.parametrize("name", ["DensE", "HopfE"])
 def test_dense_is_the_mean_of_the_distances_there_and_back(name):
     """-(mean |rho R h - t| + mean |R^T t / rho - h|) / 2, both transforms computed; ours computes one."""
-    model, s, v, rho, g = parts(name)
-    with torch.no_grad():
-        model.relation_scaling.normal_()
-    rho = model.relation_scaling.exp()[:, 0]
-    e = s * v
+    model, e, _, r, _ = parts(name)
+    rho = torch.linalg.vector_norm(r, dim=1)
+    g = r / rho[:, None]
     pure = torch.cat([torch.zeros_like(e[:, :1]), e], 1)
     back = torch.cat([g[:, :1], -g[:, 1:]], 1)
     there = rho[R][:, None] * hamilton(hamilton(g[R], pure[H]), back[R])[:, 1:]
@@ -274,9 +272,12 @@ def test_bique_multiplies_quaternions_with_complex_components_after_a_translatio
     close(model(H, R), torch.einsum("bdn,edn->be", moved, as_complex(e).conj()).real)
 
 
+CARTESIAN = {"RotatE": "RotatE-xy", "NagE": "NagE-xy", "QuatE": "QuatE-xy", "ModulE-RC": "ComplEx"}
+
+
 @pytest.mark.usefixtures("double")
 def test_the_cartesian_forms_score_as_the_polar_ones():
-    for polar, cartesian in (("RotatE", "RotatE-xy"), ("QuatE", "QuatE-xy"), ("ModulE-RC", "ComplEx")):
+    for polar, cartesian in CARTESIAN.items():
         model, s, v, s_r, v_r = parts(polar)
         other = drawn(MODELS[cartesian])
         other.entity_scalar.data = (s * v).data
@@ -472,7 +473,10 @@ def test_whatever_row_is_accepted_moves_entities_to_where_entities_are():
         (("R", "C", "GL(1)", "U_H(1)", "inner"), "out of C"),
         (("R", "C", "GL(1)", "SO(3)", "inner"), "out of C"),
         (("R", "H", "GL(1)", "SO(3)", "inner"), "does not turn"),
-        (("H", "H", "SO(3)", "U_H(1)", "inner"), "unknown scaling group"),
+        (("H", "H", "SO(2)", "U_H(1)", "inner"), "unknown scaling group"),
+        (("H", "H", "SO(3)", "U_H(1)", "inner"), "does not turn"),
+        (("R^3", "1", "GL(1)", "V^f", "inner"), "does not turn"),
+        (("R^3", "H", "SO(3)", "U_H(1)", "distance"), "do not lie in"),
         (("H", "H", "GL(1,H)", "GL(1,H)", "inner"), "unknown rotation group"),
         (("1", "1", "S^f", "V^f", "inner"), "neither scalars nor vectors"),
         (("R", "1", "GL(1)", "U(1)", "inner"), "out of 1"),

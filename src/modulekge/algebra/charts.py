@@ -91,10 +91,6 @@ def _motion_start(shape: tuple[int, ...], generator: Generator) -> Tensor:
     return torch.cat([b, _angles((*shape[:-2], half, shape[-1]), generator)], dim=-2)
 
 
-def _start_at_one(shape: tuple[int, ...], generator: Generator) -> Tensor:
-    return torch.zeros(shape)
-
-
 ONE = Chart("one", "one", lambda d: 0, lambda d: 0, _one, _normal)
 FREE = Chart("free", "free", lambda d: d, lambda d: d, lambda x: x, _normal)
 NORMALISED = Chart("normalised", "unit", lambda d: d if d > 1 else 0, lambda d: d - 1, _normalised, _normal)
@@ -102,6 +98,5 @@ EXPONENTIAL = Chart("exponential", "unit", lambda d: d - 1, lambda d: d - 1, _ex
 ANGLES = Chart("angles", "unit", lambda d: d - 1, lambda d: d - 1, _hyperspherical, _angles)
 MIXTURE = Chart("mixture", "mixed", lambda d: 2, lambda d: 2, _mixture, _mixture_start)
 MOTION = Chart("motion", "mixed", lambda d: d - 1, lambda d: d - 1, _motion, _motion_start)
-POSITIVE = Chart("positive", "mixed", lambda d: d, lambda d: d, torch.exp, _start_at_one)
 
 UNIT_CHARTS = {chart.name: chart for chart in (NORMALISED, EXPONENTIAL, ANGLES)}

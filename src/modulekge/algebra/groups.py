@@ -8,7 +8,8 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from modulekge.algebra.algebra import ALGEBRAS, BIQUATERNIONS, Q8, Algebra, C, H, R
-from modulekge.algebra.charts import FREE, MIXTURE, MOTION, NORMALISED, ONE, POSITIVE, Chart
+from modulekge.algebra.charts import FREE, MIXTURE, MOTION, NORMALISED, ONE, Chart
+from modulekge.algebra.norms import N
 from modulekge.shapes import Elements, Numbers
 
 _LEAST_WEIGHT = 0.01  # of a tail's modulus, where a modulus is made of a mixture
@@ -73,7 +74,8 @@ PLANE = units(C, "R^2")  # R^2 is C without its product
 SPACE = Group("R^3", H, (3,), NORMALISED)  # R^3 is the imaginary part of H
 FIBRED = Group("R^3 x S^1", H, (3, 2), NORMALISED)  # each point of space with a point of its Hopf fibre
 
-SCALARS = {g.name: g for g in (TRIVIAL, *map(scalars, (*ALGEBRAS, BIQUATERNIONS, Q8)))}
+FREE_SPACE = replace(SPACE, chart=FREE)
+SCALARS = {g.name: g for g in (TRIVIAL, *map(scalars, (*ALGEBRAS, BIQUATERNIONS, Q8)), FREE_SPACE)}
 VECTORS = {g.name: g for g in (TRIVIAL, *map(units, ALGEBRAS), PLANE, SPACE, FIBRED)}
 
 
@@ -132,8 +134,17 @@ def _unmixed(x: Elements) -> Elements:
 
 
 def _stretch(a: Algebra, g: Elements, x: Elements) -> Elements:
-    r"""$(x \rho,\; \frac12 (1 + 1/\rho))$: the mean of the distances that $\rho$ makes there and back."""
-    return torch.cat([x * g, (1 + 1 / g) / 2], dim=-2)
+    r"""$(g x \bar g / \rho,\; \frac12 (1 + 1/\rho))$ with $\rho = |g|$: space turned and stretched.
+
+    With the weight a distance from there is the mean of those that $\rho$ makes there and back.
+    """
+    stretch = (N(g).unsqueeze(-2) + torch.finfo(g.dtype).tiny).sqrt()
+    return torch.cat([_turn(a, g, x) / stretch, (1 + 1 / stretch) / 2], dim=-2)
+
+
+def _shrink(a: Algebra, g: Elements) -> Elements:
+    r"""$g^{-1} = \bar g / N(g)$, which turns back and stretches by $1/\rho$."""
+    return a.conj(g) / (N(g).unsqueeze(-2) + torch.finfo(g.dtype).tiny)
 
 
 def _affine(a: Algebra, g: Elements, x: Elements) -> Elements:
@@ -154,7 +165,7 @@ shift = Law("shift", lambda a, g, x: x + g, lambda a, g: -g)
 affine = Law("affine", _affine, None, lambda g: g.chunk(2, dim=-2)[1], lambda g: g.chunk(2, dim=-2)[0])
 moving = Law("moving", _affine, _undone, lambda g: g.chunk(2, dim=-2)[1])
 mixed = Law("mixed", _mix, _mix_back, lambda g: g[..., :1, :], moved=_unmixed)
-stretched = Law("stretched", _stretch, lambda a, g: 1 / g, moved=lambda x: x[..., :1, :])
+stretched = Law("stretched", _stretch, _shrink, moved=lambda x: x[..., :3, :])
 
 
 @dataclass(frozen=True)
@@ -219,14 +230,14 @@ FIXED_TURN = Action("V^f", TRIVIAL, right)
 SO2 = Action("SO(2)", PLANE, right)
 SO3 = Action("SO(3)", units(H), both)
 MIXED = Action("GL(1)+b", Group("R+b", R, (2,), MIXTURE), mixed)
-STRETCH = Action("GL+(1)", Group("R+", R, (1,), POSITIVE), stretched)
+STRETCH = Action("R+ x SO(3)", scalars(H), stretched)
 
 _EVERY = (*ALGEBRAS, BIQUATERNIONS, Q8)
 _TURNS = tuple(rotation(a, law) for a in (C, H) for law in (left, right))
 SCALINGS = {
     action.name: action
     for action in (
-        FIXED_SCALE, MIXED, STRETCH, *_TURNS, motion(C), motion(H),
+        FIXED_SCALE, MIXED, SO3, STRETCH, *_TURNS, motion(C), motion(H),
         *(make(a) for make in (translation, affinity) for a in _EVERY),
         *(scaling(a, law) for a in _EVERY for law in (left, right)),
     )

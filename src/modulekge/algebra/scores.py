@@ -27,11 +27,6 @@ def pair(a: Algebra, s: Elements, v: Elements) -> Elements:
     return torch.cat([s, v], dim=-2)
 
 
-def weighed(a: Algebra, s: Elements, v: Elements) -> Elements:
-    r"""$s \odot v$; of a query, whose scalar comes with a weight for the distance, $(s \odot v, w)$."""
-    return torch.cat([a.mul(s[..., :1, :], v), s[..., 1:, :]], dim=-2)
-
-
 def lift(a: Algebra, s: Elements, v: Elements) -> Elements:
     r"""$s\, \frac{i + x}{|i + x|} e^{i\theta}$: over $x \in S^2$ on its Hopf fibre, the point at $\theta$.
 
@@ -151,7 +146,7 @@ INNER = Score("inner", product, inner, _each_inner)
 DISTANCE = Score("distance", product, distance, _each_distance)
 EUCLIDEAN = Score("euclidean", product, euclidean, _each_euclidean)
 SQUARED = Score("squared", product, squared, _each_squared)
-WEIGHTED = Score("weighted", weighed, weighted, _each_weighted)
+WEIGHTED = Score("weighted", product, weighted, _each_weighted)
 LIFTED = Score("lifted", lift, distance, _each_distance)
 SPLIT = Score("split", pair, split, _each_split, weights=(1.0, 1.0))
 SCORES = {score.name: score for score in (INNER, DISTANCE, EUCLIDEAN, SQUARED, WEIGHTED, LIFTED, SPLIT)}

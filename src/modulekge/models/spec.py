@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TypeVar
 
 import torch
@@ -27,7 +27,7 @@ from modulekge.algebra.groups import (
     shift,
     stretched,
 )
-from modulekge.algebra.scores import SCORES, Score, lift, pair, product, weighed
+from modulekge.algebra.scores import SCORES, Score, lift, product
 from modulekge.errors import ConfigError, unknown
 from modulekge.shapes import Elements, Numbers
 
@@ -54,14 +54,14 @@ class ModelSpec:
     def _laws(self) -> tuple[tuple[bool, str], ...]:
         """What a row must obey, and what to say where it does not."""
         s, v, ts, tv = self.scalar, self.vector, self.scaling.group, self.rotation.group
-        scales, turns, join = self.scaling.law, self.rotation.law, self.score.join
+        scales, join = self.scaling.law, self.score.join
         return (
             (
                 not (s.trivial and v.trivial),
                 "neither scalars nor vectors; choose one of them",
             ),
             (
-                v.trivial or s.size == 1 or (v.size == v.algebra.dim and _inside(s.algebra, v.algebra)),
+                v.trivial or s.size == 1 or (_whole(s) and _whole(v) and _inside(s.algebra, v.algebra)),
                 f"scalars {s.name} do not lie in the vectors {v.name}; choose V to hold S",
             ),
             (
@@ -76,16 +76,19 @@ class ModelSpec:
                 tv.trivial or (_inside(tv.algebra, v.algebra) and not v.trivial),
                 f"{self.rotation.name} moves vectors out of {v.name}; choose a group over {v.name}",
             ),
-            (
-                tv.trivial or (turns is both) == (v.factors[0] == 3),
-                f"{self.rotation.name} does not turn {v.name}; SO(3) and R^3 go together",
+            *(
+                (
+                    action.group.trivial or (action.law in (both, stretched)) == (moved.factors[0] == 3),
+                    f"{action.name} does not turn {moved.name}; SO(3) and R^3 go together",
+                )
+                for action, moved in ((self.scaling, s), (self.rotation, v))
             ),
             *(
-                ((scales is law) == (join is how), f"the scaling {name} and the score {score} go together")
-                for law, how, name, score in (
-                    (mixed, pair, "GL(1)+b", "split"),
-                    (stretched, weighed, "GL+(1)", "weighted"),
+                (
+                    (scales is law) == (self.score.name == score),
+                    f"the scaling {name} and the score {score} go together",
                 )
+                for law, name, score in ((mixed, "GL(1)+b", "split"), (stretched, "R+ x SO(3)", "weighted"))
             ),
             (
                 (len(v.factors) == 2) == (join is lift),
@@ -117,7 +120,7 @@ class ModelSpec:
             return self.score.name != "inner" and self.vector.trivial
         if self.score.name == "inner":
             return self.scalar.size == 1 or self.vector.trivial
-        return ts.chart.kind != "free"
+        return ts.chart.kind != "free" or self.scaling.law is stretched
 
     @property
     def algebra(self) -> Algebra:
@@ -161,7 +164,7 @@ class ModelSpec:
         """Return elements as queries that no relation has moved; where a scaling adds a weight, it is 1."""
         s, v = self.scalar.point(scalar), self.vector.point(vector)
         if self.scaling.law in (mixed, stretched):
-            s = torch.cat([s, torch.ones_like(s)], dim=-2)
+            s = torch.cat([s, torch.ones_like(s[..., :1, :])], dim=-2)
         return self._join(s, v)
 
     def query_through(
@@ -252,6 +255,12 @@ def row(name: str, scalar: str, vector: str, scaling: str, rotation: str, score:
     )
 
 
+def _whole(group: Group) -> bool:
+    """Elements of the group have all components of its algebra, and can be multiplied in it."""
+    return group.size == group.algebra.dim
+
+
+@cache
 def _inside(small: Algebra, large: Algebra) -> bool:
     """The first basis elements of the large algebra are those of the small one."""
     d = small.dim

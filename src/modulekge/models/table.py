@@ -36,14 +36,15 @@ COMPARED = (  # the other systems of Table 2, and what is published of their kin
     row("TransE-L2",    "R",     "1",         "(R,+)",       "V^f",    "euclidean"),
     row("ComplEx",      "C",     "1",         "GL(1,C)",     "V^f",    "inner"),
     row("NagE-SU2",     "R",     "H",         "S^f",         "U_H(1)", "distance"),
-    row("DensE",        "R",     "R^3",       "GL+(1)",      "SO(3)",  "weighted"),
-    row("HopfE",        "R",     "R^3",       "GL+(1)",      "SO(3)",  "weighted"),
+    row("DensE",        "R^3",   "1",         "R+ x SO(3)",  "V^f",    "weighted"),
+    row("HopfE",        "R^3",   "1",         "R+ x SO(3)",  "V^f",    "weighted"),
     row("HopfE-fibre",  "R",     "R^3 x S^1", "GL(1)",       "SO(3)",  "lifted"),
     row("GrpQ8",        "R[Q8]", "1",         "GL(1,R[Q8])", "V^f",    "inner"),
     row("BiQUE",        "H_C",   "1",         "Aff(1,H_C)",  "V^f",    "inner"),
     row("RotE",         "C",     "1",         "E(1,C)",      "V^f",    "squared"),
     # The entities of these as their authors' code holds them, in Cartesian coordinates
     row("RotatE-xy",    "C",     "1",         "U(1)",        "V^f",    "distance"),
+    row("NagE-xy",      "R^3",   "1",         "SO(3)",       "V^f",    "distance"),
     row("QuatE-xy",     "H",     "1",         "U_H(1)",      "V^f",    "inner"),
 )
 # fmt: on
