@@ -193,12 +193,12 @@ def main() -> None:
         passed += [passes(spec.name, name, *differences) for name, differences in found.items()]
     passed.append(passes("ModulE-HH", "fallback", *check_fallback(dataset)))
     passed.append(passes("ModulE-HH", "many", *check_many(dataset)))
-    for name in ("RotatE", "QuatE", "QuatE-xy", "NagE"):
+    for name in ("RotatE", "QuatE", "QuatE-xy", "NagE", "DensE"):
         passed.append(passes(name, "drawn", *check_drawn(MODELS[name], dataset)))
     steps._WORTH_COMPILING["cuda"] = 0  # and once compiled
     for name in ("ModulE-HH", "RotatE"):
         passed.append(passes(name, "compiled", *check_training(MODELS[name], dataset, LOSSES[0])))
-    for name in ("NagE", "DensE"):
+    for name in ("NagE", "HopfE-fibre"):
         spec = MODELS[name]
         passed.append(passes(name, "built", *check_chosen(spec, dataset, compiled(spec.entity))))
     print(f"{sum(passed)} of {len(passed)} checks passed")

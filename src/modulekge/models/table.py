@@ -42,7 +42,7 @@ COMPARED = (  # the other systems of Table 2, and what is published of their kin
     row("GrpQ8",        "R[Q8]", "1",         "GL(1,R[Q8])", "V^f",    "inner"),
     row("BiQUE",        "H_C",   "1",         "Aff(1,H_C)",  "V^f",    "inner"),
     row("RotE",         "C",     "1",         "E(1,C)",      "V^f",    "squared"),
-    # The entities of these as their authors' code holds them, in Cartesian coordinates
+    # The entities of these in Cartesian coordinates, as code of their authors, where there is any, holds them
     row("RotatE-xy",    "C",     "1",         "U(1)",        "V^f",    "distance"),
     row("NagE-xy",      "R^3",   "1",         "SO(3)",       "V^f",    "distance"),
     row("QuatE-xy",     "H",     "1",         "U_H(1)",      "V^f",    "inner"),

@@ -21,7 +21,7 @@ def models_table(specs: Iterable[ModelSpec], chart: Chart) -> Table:
         table.add_row(
             spec.name,
             *(word for column, word in spec.words().items() if column != "score"),
-            f"N_{spec.algebra.name if spec.vector.trivial else spec.vector.name}/R",
+            f"N_{(spec.scalar if spec.vector.trivial else spec.vector).name}/R",
             spec.score.name,
             _per_block(g.freedom for g in spec.entity_groups),
             _per_block(g.freedom for g in spec.relation_groups),
