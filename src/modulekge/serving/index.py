@@ -123,7 +123,8 @@ class EntityIndex:
         model = self.run.model
         queries = model.queries(heads, relations)
         points = _query_points(model, queries).float().cpu().numpy()
-        found = self.index.search(points, wide, threads=torch.get_num_threads())
+        every = wide == len(self.index)  # not all need be linked, so these are not looked for link by link
+        found = self.index.search(points, wide, threads=torch.get_num_threads(), exact=every)
         keys = torch.from_numpy(found.keys.astype("int64")).view(len(points), -1)
         # Of one question, only what was found comes back; of many, zeros after that
         counts = torch.as_tensor(found.counts) if len(points) > 1 else torch.tensor([keys.shape[1]])
