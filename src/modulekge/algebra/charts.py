@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Generator, Tensor
 
-from modulekge.algebra.norms import N
+from modulekge.algebra.norms import N, modulus
 from modulekge.shapes import Elements, Numbers
 
 Kind = Literal["one", "free", "unit", "mixed"]
@@ -54,8 +54,7 @@ def _exponential(u: Numbers) -> Elements:
     r"""$\exp u = \cos|u| + \frac{u}{|u|} \sin|u|$ of an imaginary $u$."""
     if u.shape[-2] == 0:
         return _one(u)
-    # The slope of |u| at 0 is undefined; the smallest float added makes it 0 there.
-    angle = (N(u).unsqueeze(-2) + torch.finfo(u.dtype).tiny).sqrt()
+    angle = modulus(u).unsqueeze(-2)
     return torch.cat([angle.cos(), u * torch.sinc(angle / pi)], dim=-2)
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from modulekge.algebra.algebra import ALGEBRAS, BIQUATERNIONS, Q8, Algebra, C, H, R
 from modulekge.algebra.charts import FREE, MIXTURE, MOTION, NORMALISED, ONE, Chart
-from modulekge.algebra.norms import N
+from modulekge.algebra.norms import N, modulus
 from modulekge.shapes import Elements, Numbers
 
 _LEAST_WEIGHT = 0.01  # of a tail's modulus, where a modulus is made of a mixture
@@ -138,7 +138,7 @@ def _stretch(a: Algebra, g: Elements, x: Elements) -> Elements:
 
     With the weight a distance from there is the mean of those that $\rho$ makes there and back.
     """
-    stretch = (N(g).unsqueeze(-2) + torch.finfo(g.dtype).tiny).sqrt()
+    stretch = modulus(g).unsqueeze(-2)
     return torch.cat([_turn(a, g, x) / stretch, (1 + 1 / stretch) / 2], dim=-2)
 
 

@@ -16,6 +16,11 @@ def N(x: Elements) -> Float[Tensor, "*rows n"]:
     return x.square().sum(-2)
 
 
+def modulus(x: Elements) -> Float[Tensor, "*rows n"]:
+    r"""$|x| = \sqrt{N(x)}$; its slope at 0 is undefined, and the smallest float added makes it 0 there."""
+    return (N(x) + torch.finfo(x.dtype).tiny).sqrt()
+
+
 def power(norms: Float[Tensor, "*rows n"], p: int) -> Float[Tensor, " *rows"]:
     r"""$\sum_i |x_i|^p$ from $N(x_i) = |x_i|^2$: the $p$-th power of the $L_p$ norm of the moduli."""
     return norms.pow(p / 2).sum(-1)

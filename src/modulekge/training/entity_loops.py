@@ -1,8 +1,9 @@
-r"""The passes of ``entity_kernels`` on a CPU; those over whole tables are one compiled loop each.
+r"""The passes of ``entity_kernels``, which says what each is for, on a CPU.
 
-A loop runs over entities and blocks, and is given the components of elements apart: where these are an axis
-of a tensor, the compiler makes several loops, each of which goes through all memory again. Elements of
-$\mathbb R \subset \mathbb C \subset \mathbb H$ are multiplied as quaternions.
+Those over whole tables are one compiled loop each. It runs over entities and blocks, and is given the
+components of elements apart: where these are an axis of a tensor, the compiler makes several loops, each of
+which goes through all memory again. Elements of $\mathbb R \subset \mathbb C \subset \mathbb H$ are
+multiplied as quaternions.
 """
 
 import torch
@@ -17,31 +18,31 @@ Components = list[Tensor]  # of shape (entities, blocks)
 @repeatable()
 @torch.no_grad()
 def build(scalar: Tensor, vector: Tensor, exponential: bool, out: Tensor) -> None:
-    r"""$s_e \odot v_e$ of every entity; rows of ``out`` after the last entity become 0."""
+    r"""$s_e \odot v_e$."""
     count = len(scalar)
     out[count:] = 0
     compiled(_build, dynamic=False)(*_parts(scalar, vector, out[:count]), exponential)
 
 
 def gather(ids: Tensor, relations: Tensor, tables: tuple[tuple[Tensor, Tensor], ...]) -> None:
-    r"""$few[i] \leftarrow table[ids[i]]$ of two tables of entities, and so of two of relations."""
+    r"""$few[i] \leftarrow table[ids[i]]$."""
     for (table, few), rows in zip(tables, (ids, ids, relations, relations), strict=True):
         torch.index_select(table.detach(), 0, rows, out=few.detach())
 
 
 def place(ids: Tensor, slots: Tensor) -> None:
-    r"""$slots[ids[i]] \leftarrow i$; of an entity's several places the last. Negative ids are passed over."""
+    r"""$slots[ids[i]] \leftarrow i$."""
     each = torch.arange(len(ids), dtype=slots.dtype).masked_fill_(ids < 0, -1)
     slots.scatter_reduce_(0, ids.clamp(min=0), each, "amax")
 
 
 def lift(ids: Tensor, slots: Tensor) -> None:
-    r"""$slots[ids[i]] \leftarrow -1$, which undoes :func:`place`."""
+    r"""$slots[ids[i]] \leftarrow -1$."""
     slots.index_fill_(0, ids.clamp(min=0), -1)
 
 
 def merge(ids: Tensor, slots: Tensor, tables: tuple[Tensor, Tensor]) -> None:
-    """Add to the row of each entity's slot its other rows, in their order: the sum is the same each time."""
+    """Add to the row of each entity's slot its other rows."""
     own = slots[ids.clamp(min=0)]
     others = ((own != torch.arange(len(ids))) & (ids >= 0)).nonzero()[:, 0]
     for rows in tables:
@@ -60,11 +61,7 @@ def update(
     eps: float,
     out: Tensor | None,
 ) -> None:
-    r"""Bring the slopes by $s_e \odot v_e$ back to the tables and take a step of Adagrad.
-
-    ``extra`` slopes by the tables stand in the row ``slots[e]``, where that is not negative. ``out``, if
-    there is one, becomes what :func:`build` makes of the tables after the step.
-    """
+    r"""$G \mathrel{+}= g^2$, $x \mathrel{-}= \eta\, g / (\sqrt G + \epsilon)$, and what is built of that."""
     count, rows = len(slots), _parts(*extra)
     for row in (row for part in rows for row in part):
         torch._dynamo.mark_dynamic(row, 0)  # a smaller batch is no reason to compile anew
