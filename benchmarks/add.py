@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from measure import plainly
 from torch import Tensor
 
 from modulekge import Dataset, Run, add, load, open_dataset, train
@@ -147,4 +148,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    plainly(main)

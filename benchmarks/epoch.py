@@ -12,6 +12,7 @@ import json
 from pathlib import Path
 
 import torch
+from measure import plainly
 
 from modulekge.config import Config, make_config, read_config
 from modulekge.data.dataset import Dataset
@@ -76,4 +77,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    plainly(main)

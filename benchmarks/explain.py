@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from measure import plainly
 from torch import Tensor
 
 from modulekge.config import parse_setting
@@ -113,4 +114,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    plainly(main)

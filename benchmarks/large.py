@@ -13,6 +13,7 @@ import resource
 import time
 
 import torch
+from measure import plainly
 
 from modulekge.config import make_config
 from modulekge.data.batches import batches
@@ -114,4 +115,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    plainly(main)

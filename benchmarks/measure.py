@@ -1,6 +1,7 @@
 """What the benchmarks share: a model in training, and how to time steps and ranks."""
 
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from modulekge.config import Config
 from modulekge.data.known import KnownAnswers
+from modulekge.errors import ModulekgeError
 from modulekge.models.model import Model
 from modulekge.training.optimize import begin_epoch, make_optimizer
 from modulekge.training.questions import Questions
@@ -35,6 +37,15 @@ class PlainStep(Step):
     def __init__(self, model: Model, *given: Any) -> None:
         super().__init__(model, *given)
         self._build, self._compile, self._tables = None, False, PlainTables(model)
+
+
+def plainly(main: Callable[[], None]) -> None:
+    """Run a benchmark; what a user can mend is said in one line."""
+    try:
+        main()
+    except ModulekgeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
 
 
 def synchronize(device: torch.device) -> None:

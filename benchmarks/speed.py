@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import torch
-from measure import PlainStep, best_of, time_steps
+from measure import PlainStep, best_of, plainly, time_steps
 from peers import measure_pykeen, measure_pytorch
 
 from modulekge.algebra.charts import UNIT_CHARTS
@@ -27,7 +27,7 @@ from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
 from modulekge.evaluation.evaluate import rank
 from modulekge.models.spec import ModelSpec
-from modulekge.models.table import MODELS, TABLE_1
+from modulekge.models.table import TABLE_1, named
 from modulekge.run.train import resolve
 from modulekge.run.weights import new_model
 from modulekge.training.optimize import matmul_precision
@@ -129,10 +129,10 @@ def main() -> None:
             show(row)
     for name in args.rows:
         for kind in (PlainStep, Step) if args.plain else (Step,):
-            rows.append(measure_row(MODELS[name], dataset, args, kind))
+            rows.append(measure_row(named(name), dataset, args, kind))
             show(rows[-1])
     print(json.dumps({**vars(args), "torch": torch.__version__, "measured": rows}))
 
 
 if __name__ == "__main__":
-    main()
+    plainly(main)
