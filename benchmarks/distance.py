@@ -1,6 +1,9 @@
-"""Sums of block moduli over all pairs: torch.cdist block by block, our kernels, compiled loops, tiles.
+"""Sums of block moduli: plain PyTorch, our kernels, compiled loops, tiles.
 
-python benchmarks/distance.py [--device cuda] [--questions 256] [--entities 15000] [--blocks 200]
+python benchmarks/distance.py [--device cuda] [--questions 256] [--entities 15000] [--blocks 200] [--drawn 99]
+
+Of all pairs, where plain PyTorch is torch.cdist block by block, or of each question with the entities that
+were drawn for it, where it gathers them all at once.
 
 Prints a table and, as its last line, JSON. Times are medians, forward and backward together; the memory
 is what a forward and backward takes beyond inputs and the (questions, entities) scores (CUDA only).
@@ -11,11 +14,13 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from modulekge.algebra import distance
+from modulekge.algebra.norms import modulus
 
 
 def by_cdist(q: Tensor, t: Tensor) -> Tensor:
@@ -27,14 +32,23 @@ def by_cdist(q: Tensor, t: Tensor) -> Tensor:
     return total
 
 
-def ours(worth: int) -> Callable[[Tensor, Tensor], Tensor]:
-    """Our distance, compiled from this much work on."""
+def by_gathering(q: Tensor, t: Tensor, rows: Tensor) -> Tensor:
+    """What autograd makes of the formula: several tensors of (questions, drawn, reals, blocks)."""
+    named = t.index_select(0, rows.flatten()).unflatten(0, rows.shape)  # faster than t[rows]
+    return modulus(q[:, None] - named).sum(-1)
 
-    def run(q: Tensor, t: Tensor) -> Tensor:
-        distance._WORTH = worth
-        return distance.block_distance(q, t)
 
-    return run
+def contenders(device: str, drawn: Tensor | None) -> dict[str, Callable[[Tensor, Tensor], Tensor]]:
+    """Return the ways to compute these sums on this device."""
+
+    def ours(q: Tensor, t: Tensor, worth: int = distance._WORTH) -> Tensor:
+        distance._WORTH = worth  # on a CPU, compiled from this much work on
+        return distance.block_distance(q, t) if drawn is None else distance.row_distance(q, t, drawn)
+
+    plain = {"cdist": by_cdist} if drawn is None else {"gathered": partial(by_gathering, rows=drawn)}
+    if device != "cpu":
+        return {**plain, "kernels": ours}
+    return {**plain, "compiled": partial(ours, worth=0), "tiles": partial(ours, worth=1 << 62)}
 
 
 def measure(
@@ -68,17 +82,14 @@ def main() -> None:
     parser.add_argument("--entities", type=int, default=15_000)
     parser.add_argument("--blocks", type=int, default=200)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--drawn", type=int, default=0, help="entities of each question; 0: all")
     args = parser.parse_args()
-    rows = []
+    shape, rows = (args.questions, args.drawn), []
+    drawn = torch.randint(args.entities, shape, device=args.device) if args.drawn else None
     for d in (1, 2, 3, 4):
         q = torch.randn(args.questions, d, args.blocks, device=args.device)
         t = torch.randn(args.entities, d, args.blocks, device=args.device)
-        contenders = {"cdist": by_cdist}
-        if args.device == "cpu":
-            contenders |= {"compiled": ours(0), "tiles": ours(1 << 62)}
-        else:
-            contenders["kernels"] = distance.block_distance
-        for name, function in contenders.items():
+        for name, function in contenders(args.device, drawn).items():
             try:
                 found = measure(function, q, t, args.repeats)
             except torch.OutOfMemoryError:
