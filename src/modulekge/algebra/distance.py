@@ -1,6 +1,6 @@
 """Sums of moduli of all pairs or chosen ones, without an intermediate per block; products of chosen ones."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -71,7 +71,7 @@ class _RowDistance(torch.autograd.Function):
         ctx.save_for_backward(q, t, rows, weights)
         if gpu := _kernels(q):
             return gpu.rows(q, t, rows, weights)  # type: ignore[no-any-return]
-        return _by_rows(_forward_rows, t, q, rows, weights)
+        return torch.cat([out for _, out in _by_rows(_forward_rows, t, q, rows, weights)])
 
     @staticmethod
     @once_differentiable
@@ -80,7 +80,8 @@ class _RowDistance(torch.autograd.Function):
         if gpu := _kernels(q):
             grad_q, grad_t, grad_w = gpu.rows_backward(q, t, rows, weights, grad)
         else:
-            grad_t, grad_q, grad_w = _by_rows_backward(_backward_rows, t, q, rows, weights, grad)
+            slopes = _by_rows(_backward_rows, t, q, rows, weights, grad)
+            grad_t, grad_q, grad_w = _added(t, slopes)
         return grad_q, grad_t, None, grad_w
 
 
@@ -100,7 +101,7 @@ class _RowProduct(torch.autograd.Function):
         ctx.save_for_backward(q, t, rows)
         if gpu := _kernels(q[:, None]):
             return gpu.products(q, t, rows)  # type: ignore[no-any-return]
-        return _by_rows(_product_rows, t, q, rows, loops=False)
+        return torch.cat([out for _, out in _by_rows(_product_rows, t, q, rows, loops=False)])
 
     @staticmethod
     @once_differentiable
@@ -109,33 +110,25 @@ class _RowProduct(torch.autograd.Function):
         if gpu := _kernels(q[:, None]):
             grad_q, grad_t = gpu.products_backward(q, t, rows, grad)
         else:
-            grad_t, grad_q = _by_rows_backward(_product_rows_backward, t, q, rows, grad, loops=False)
+            slopes = _by_rows(_product_rows_backward, t, q, rows, grad, loops=False)
+            grad_t, grad_q = _added(t, slopes)
         return grad_q, grad_t, None
 
 
 def _by_rows(
-    function: Callable[..., Tensor], t: Tensor, q: Tensor, rows: Tensor, *more: Tensor, loops: bool = True
-) -> Tensor:
-    """Return what this gives for queries and what goes with them, some at a time."""
+    function: Callable[..., Any], t: Tensor, q: Tensor, rows: Tensor, *more: Tensor, loops: bool = True
+) -> Iterator[tuple[Tensor, Any]]:
+    """Yield the rows of some queries at a time, and what this gives for them and what goes with them."""
     wrap, tiles = _plan(q, rows.shape[1] * q.shape[-1], len(q), loops)
-    parts = zip(*(x.detach().split(tiles) for x in (q, rows, *more)), strict=True)
-    return torch.cat([wrap(function)(t.detach(), *part) for part in parts])
-
-
-def _by_rows_backward(
-    function: Callable[..., tuple[Tensor, ...]],
-    t: Tensor,
-    q: Tensor,
-    rows: Tensor,
-    *more: Tensor,
-    loops: bool = True,
-) -> list[Tensor]:
-    """Return its slopes: those of entities added up over the rows that name them, then the others."""
-    wrap, tiles = _plan(q, rows.shape[1] * q.shape[-1], len(q), loops)
-    grad_t, others = t.new_zeros(len(t), t[:1].numel()), []
     for part in zip(*(x.detach().split(tiles) for x in (q, rows, *more)), strict=True):
-        of_t, *rest = wrap(function)(t.detach(), *part)
-        grad_t.index_add_(0, part[1].flatten(), of_t.reshape(-1, grad_t.shape[1]))
+        yield part[1], wrap(function)(t.detach(), *part)
+
+
+def _added(t: Tensor, slopes: Iterable[tuple[Tensor, tuple[Tensor, ...]]]) -> list[Tensor]:
+    """Return the slopes of entities, added up over the rows that name them, then the others."""
+    grad_t, others = t.new_zeros(len(t), t[:1].numel()), []
+    for rows, (of_t, *rest) in slopes:
+        grad_t.index_add_(0, rows.flatten(), of_t.reshape(-1, grad_t.shape[1]))
         others.append(rest)
     return [grad_t.view(t.shape), *map(torch.cat, zip(*others, strict=True))]
 
