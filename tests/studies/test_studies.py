@@ -5,7 +5,7 @@ from statistics import stdev
 
 import pytest
 
-from modulekge.config import read_config
+from modulekge.config import make_config, read_config
 from modulekge.errors import ModulekgeError
 from modulekge.models.table import MODELS
 from modulekge.run.train import find_recipe
@@ -78,6 +78,15 @@ def test_complex_is_as_large_as_hh():
     }
     assert sizes == {"ComplEx": 1792, "ModulE-HH": 512}
     assert 2 * sizes["ComplEx"] == 7 * sizes["ModulE-HH"]
+
+
+def test_rotate_of_other_sizes_starts_and_moves_in_proportion_to_its_recipe():
+    recipe = make_config([read_config(find_recipe("WN18RR", "RotatE-xy"))])
+    for (cell,) in STUDIES["size"].cells(models=["RotatE-xy"]):
+        settings = dict(cell.settings)
+        larger = recipe.model.k / settings["model.k"]
+        assert settings["model.scalar_scale"] == pytest.approx(larger * recipe.model.scalar_scale, rel=1e-3)
+        assert settings["train.lr"] == pytest.approx(larger * recipe.train.lr, rel=1e-3)
 
 
 def test_an_ablation_has_the_settings_of_the_model_it_is_one_of():

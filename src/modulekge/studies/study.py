@@ -161,8 +161,12 @@ def _as_large_as_hh(variant: dict[str, Any]) -> dict[str, Any]:
 
 
 def _spread_as_its_authors_do(variant: dict[str, Any]) -> dict[str, Any]:
-    r"""RotatE's entities are drawn from $\pm (\gamma + 2) / k$: the fewer numbers, the larger."""
-    return {**variant, "model.scalar_scale": round(8 / 3**0.5 / variant["model.k"], 6)}
+    r"""RotatE's entities are drawn from $\pm (\gamma + 2) / k$: the fewer numbers, the larger.
+
+    Adam moves a number by the rate, so that the rate, theirs at 500 blocks, goes with the spread.
+    """
+    k = variant["model.k"]
+    return {**variant, "model.scalar_scale": round(8 / 3**0.5 / k, 6), "train.lr": round(5e-5 * 500 / k, 8)}
 
 
 QUICK_DATASETS, QUICK_MODELS = ("UMLS", "Nations", "CoDEx-S"), ("ComplEx", "ModulE-HH")
