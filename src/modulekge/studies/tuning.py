@@ -51,6 +51,7 @@ SPACES: dict[str, Space] = {
     "wide": {
         "model.name": ("ModulE-RC", "ModulE-RH", "ModulE-HH", "ComplEx", "DistMult", "BiQUE"),
         "model.k": (32, 64, 128),
+        "model.chart": ("normalised", "exponential", "angles"),
         "model.scalar_scale": (0.03, 0.1, 0.3),
         "model.vector_scale": (0.1, 0.3, 1.0),
         "train.batch": (64, 128, 256, 512, 1024),
