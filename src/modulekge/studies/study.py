@@ -160,10 +160,10 @@ def _as_large_as_hh(variant: dict[str, Any]) -> dict[str, Any]:
     return {**variant, "model.k": round(variant["model.k"] * 7 / 2)}
 
 
-def _spread_as_its_authors_do(variant: dict[str, Any]) -> dict[str, Any]:
-    r"""RotatE's entities are drawn from $\pm (\gamma + 2) / k$: the fewer numbers, the larger.
+def _in_proportion_to_500(variant: dict[str, Any]) -> dict[str, Any]:
+    r"""RotatE as its authors spread it: entities from $\pm (\gamma + 2) / k$, the fewer blocks the larger.
 
-    Adam moves a number by the rate, so that the rate, theirs at 500 blocks, goes with the spread.
+    Adam moves a number by the rate, so that theirs, chosen for 500 blocks, goes with the spread.
     """
     k = variant["model.k"]
     return {**variant, "model.scalar_scale": round(8 / 3**0.5 / k, 6), "train.lr": round(5e-5 * 500 / k, 8)}
@@ -206,7 +206,7 @@ STUDIES = {
             ("RotatE-xy", "ComplEx", "ModulE-RH", "ModulE-HH"),
             variants=tuple((("model.k", k),) for k in _SIZES),
             metrics=("mrr",),
-            matched={"ComplEx": _as_large_as_hh, "RotatE-xy": _spread_as_its_authors_do},
+            matched={"ComplEx": _as_large_as_hh, "RotatE-xy": _in_proportion_to_500},
         ),
         Study(
             "convergence",
