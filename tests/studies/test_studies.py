@@ -8,6 +8,7 @@ import pytest
 from modulekge.config import make_config, read_config
 from modulekge.errors import ModulekgeError
 from modulekge.models.table import MODELS
+from modulekge.run import train
 from modulekge.run.train import find_recipe
 from modulekge.studies import cell as cells
 from modulekge.studies.cell import Cell, Result, cell_config, read_result, run_cell
@@ -17,15 +18,16 @@ from modulekge.studies.study import STUDIES, Line, curves, study_named
 from modulekge.training.fit import EpochRecord
 
 
-def result(name, mrr, curve=((1, 0.1), (2, 0.2))):
+def result(cell, mrr, curve=((1, 0.1), (2, 0.2))):
     both = {"mrr": mrr, "hits@1": mrr / 2, "hits@3": mrr, "hits@10": mrr}
     bounds = dict.fromkeys(both, (mrr - 0.01, mrr + 0.01))
-    return Result(name, "", both, bounds, {"_hypernym": mrr}, curve, 2, 2, 1.0, 64, "cpu", "2", "f")
+    relations = {"_hypernym": mrr}
+    return Result(cell.name, "", cell.said, both, bounds, relations, curve, 2, 2, 1.0, 64, "cpu", "2", "f")
 
 
 def keep(folder, cell, mrr):
     folder.mkdir(exist_ok=True)
-    (folder / f"{cell.name}.json").write_text(json.dumps(asdict(result(cell.name, mrr))))
+    (folder / f"{cell.name}.json").write_text(json.dumps(asdict(result(cell, mrr))))
 
 
 def test_the_tables_of_the_paper():
@@ -107,18 +109,30 @@ def test_ablations_that_are_one_row_are_trained_once(tmp_path):
         "ModulE-RC-scalar": ("ModulE-RH-scalar",), "ModulE-RH-scalar": ("ModulE-RC-scalar",),
         "ModulE-RH-vector": ("ModulE-HH-vector",), "ModulE-HH-vector": ("ModulE-RH-vector",),
     }  # fmt: skip
-    recipes = {
-        cell.name: read_config(find_recipe(cell.dataset, cell.recipe or cell.model)) for (cell,) in groups
-    }
-    for recipe in recipes.values():
-        del recipe["model"]["name"]
-    for (cell,) in groups:
-        for name in cell.names:
-            assert recipes[name] == recipes[cell.name]
     scalar = Cell("WN18RR", "ModulE-RC-scalar")
     other = Cell("WN18RR", "ModulE-RH-scalar", twins=("ModulE-RC-scalar",))
     keep(tmp_path, scalar, 0.4)
     assert read_result(other, tmp_path) == read_result(scalar, tmp_path)
+    assert other.training == replace(scalar, twins=("ModulE-RH-scalar",)).training
+    slower = replace(other, settings=(("train.lr", 0.01),))
+    assert slower.training != other.training
+    assert read_result(slower, tmp_path) is None
+
+
+def test_what_was_made_with_another_recipe_is_not_taken_for_this_ones(tmp_path, monkeypatch):
+    cell = Cell("world", "DistMult", "", (("train.epochs", 1), ("model.k", 4)))
+    results, runs = tmp_path / "results", tmp_path / "runs"
+    assert list(run_cell(cell, results, runs))
+    recipe = tmp_path / "changed.toml"
+    recipe.write_text(find_recipe("world", "DistMult").read_text().replace("[train]", "[train]\nlr = 0.07"))
+    for module in (cells, train):
+        monkeypatch.setattr(module, "find_recipe", lambda *_: recipe)
+    with pytest.raises(ModulekgeError, match=r"made with other settings \(train.lr = .*, now 0.07\); remove"):
+        read_result(cell, results)
+    with pytest.raises(
+        ModulekgeError, match=r"begun with other settings \(train.lr = .*, now 0.07\); remove"
+    ):
+        list(run_cell(cell, results, runs))
 
 
 def test_lines_compare_means_over_seeds_with_the_paper(tmp_path):
@@ -194,7 +208,7 @@ def test_sizes_of_one_model_are_one_line_through_means_over_seeds(tmp_path):
     small, own = groups[0], next(group for group in groups if dict(group[0].settings)["model.k"] == 128)
     keep(tmp_path, small[0], 0.3)
     keep(tmp_path, small[1], 0.4)
-    bare = replace(result("WN18RR-ModulE-RH-seed0", 0.5), entity_numbers=1024)
+    bare = replace(result(Cell("WN18RR", "ModulE-RH"), 0.5), entity_numbers=1024)
     (tmp_path / f"{bare.cell}.json").write_text(json.dumps(asdict(bare)))
     (line,) = draw(study, [], curves([small, own], tmp_path)).axes[0].lines
     assert line.get_label() == "WN18RR ModulE-RH"
@@ -237,7 +251,7 @@ def test_what_is_wrong_is_said(tmp_path):
 @pytest.mark.parametrize("part", ["both", "intervals"])
 def test_a_result_that_lacks_a_metric_is_refused(tmp_path, part):
     cell = Cell("world", "DistMult")
-    fields = asdict(result(cell.name, 0.4))
+    fields = asdict(result(cell, 0.4))
     del fields[part]["hits@3"]
     (tmp_path / f"{cell.name}.json").write_text(json.dumps(fields))
     with pytest.raises(ModulekgeError, match=rf"not the result of a cell \({part}: expected mrr, hits@1"):

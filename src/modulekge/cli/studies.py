@@ -52,7 +52,7 @@ def reproduce(
     chosen = study_named(study)
     cells = chosen.cells(dataset or (), models or (), seeds, quick)
     wanted = (cell for group in cells for cell in group if not read_result(cell, results))
-    missing = list({min(cell.names): cell for cell in wanted}.values())
+    missing = list({cell.training: cell for cell in wanted}.values())
     err = show.console(stderr=True)
     begun: set[str] = set()
     done = 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from modulekge.config import Config, merge, nested, read_config
+from modulekge.config import Config, dotted, merge, nested, read_config
 from modulekge.data.registry import open_dataset
 from modulekge.errors import RunError
 from modulekge.evaluation.report import evaluate
@@ -31,7 +31,7 @@ class Cell:
     recipe: str = ""  # the model whose recipe is used; its own unless said
     settings: tuple[tuple[str, Any], ...] = ()
     seed: int = 0
-    twins: tuple[str, ...] = ()  # models that are the same row under other names, with the same settings
+    twins: tuple[str, ...] = ()  # models that are the same row under other names
 
     @property
     def name(self) -> str:
@@ -40,16 +40,33 @@ class Cell:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Its name, then those of its twins and, where it is that, of the bare recipe: the same training."""
-        path = find_recipe(self.dataset, self.recipe or self.model)
-        usual = read_config(path) if path else {}
-        bare = all(merge(usual, nested(key, value)) == usual for key, value in self.settings)
+        """Its name, then those of what may be the same training: of its twins, and of the bare recipe."""
         words = [f"{key.split('.')[-1]}{value}" for key, value in self.settings]
         models = self.model, *self.twins
-        kinds = (words, []) if words and bare else (words,)
+        kinds = (words, []) if words else (words,)
         return tuple(
             "-".join([self.dataset, model, *kind, f"seed{self.seed}"]) for kind in kinds for model in models
         )
+
+    @property
+    def said(self) -> dict[str, str]:
+        """Every setting that its recipe and its own say; what they leave out is a default."""
+        path = find_recipe(self.dataset, self.recipe or self.model)
+        joint = read_config(path) if path else {}
+        for key, value in self.settings:
+            joint = merge(joint, nested(key, value))
+        return {
+            f"{section}.{key}": str(value)
+            for section, settings in joint.items()
+            if section != "data"
+            for key, value in settings.items()
+            if (section, key) != ("model", "name")
+        }
+
+    @property
+    def training(self) -> tuple[Any, ...]:
+        """What it has in common with those cells alone that are the same training."""
+        return self.dataset, min((self.model, *self.twins)), *sorted(self.said.items()), self.seed
 
     @property
     def command(self) -> str:
@@ -68,6 +85,7 @@ class Result:
 
     cell: str
     command: str
+    settings: dict[str, str]  # what was said of them when it was run
     both: dict[str, float]
     intervals: dict[str, tuple[float, float]]
     relations: dict[str, float]  # MRR of each
@@ -82,10 +100,24 @@ class Result:
 
 
 def read_result(cell: Cell, results: Path) -> Result | None:
-    """Return the result of a cell, if it or a twin has been run."""
-    path = next((path for name in cell.names if (path := results / f"{name}.json").exists()), None)
-    if path is None:
-        return None
+    """Return the result of a cell, if it has been run, under its name or as the same training under another.
+
+    One that its name belongs to and that had other settings is refused: the recipe has changed since.
+    """
+    for name in cell.names:
+        path = results / f"{name}.json"
+        found = _read(path) if path.exists() else None
+        if found and found.settings == cell.said:
+            return found
+        if found and name == cell.name:
+            raise RunError(
+                f"{path}: made with other settings ({_differences(found.settings, cell.said)}); "
+                "remove it to run the cell anew, or name another folder with --results"
+            )
+    return None
+
+
+def _read(path: Path) -> Result:
     try:
         found = typed(Result, json.loads(path.read_text("utf-8")))
         for name, part in (("both", found.both), ("intervals", found.intervals)):
@@ -96,6 +128,14 @@ def read_result(cell: Cell, results: Path) -> Result | None:
         raise RunError(
             f"{path}: not the result of a cell ({error}); remove it to run the cell anew"
         ) from None
+
+
+def _differences(before: dict[str, Any], now: dict[str, Any]) -> str:
+    return ", ".join(
+        f"{key} = {before.get(key, 'the default')}, now {now.get(key, 'the default')}"
+        for key in sorted(before.keys() | now.keys())
+        if before.get(key) != now.get(key)
+    )
 
 
 def cell_config(cell: Cell) -> Config:
@@ -111,8 +151,11 @@ def run_cell(cell: Cell, results: Path, runs: Path) -> Generator[Glance | EpochR
     The run folder stays, so that nothing is lost; the result is written when test has been ranked.
     """
     path, dataset = runs / cell.name, open_dataset(cell.dataset)
+    config = cell_config(cell)
     begun = (path / "config.toml").exists()
-    folder = RunFolder.existing(path) if begun else RunFolder.create(path, cell_config(cell), dataset)
+    folder = RunFolder.existing(path) if begun else RunFolder.create(path, config, dataset)
+    if changes := _differences(dotted(folder.config()), dotted(config)):
+        raise RunError(f"{path}: begun with other settings ({changes}); remove it to run the cell anew")
     records, train = folder.records(), folder.config().train
     if len(records) < train.epochs and not stalled(records, train.patience):
         yield from continue_run(folder)
@@ -125,6 +168,7 @@ def run_cell(cell: Cell, results: Path, runs: Path) -> Generator[Glance | EpochR
     result = Result(
         cell=cell.name,
         command=cell.command,
+        settings=cell.said,
         both=report.both,
         intervals=report.intervals,
         relations={part.name: part.both["mrr"] for part in report.relations},
