@@ -215,6 +215,18 @@ def test_sizes_of_one_model_are_one_line_through_means_over_seeds(tmp_path):
     assert line.get_xydata().tolist() == [[64, pytest.approx(0.35)], [1024, 0.5]]
 
 
+def test_curves_of_one_model_have_one_colour_and_one_word_in_the_legend(tmp_path):
+    study = STUDIES["convergence"]
+    groups = study.cells(models=["ModulE-RH", "ModulE-HH"], seeds=2)
+    for group in groups:
+        for cell in group:
+            keep(tmp_path, cell, 0.4)
+    axes = draw(study, [], curves(groups, tmp_path)).axes[0]
+    assert [line.get_color() for line in axes.lines] == ["C0"] * 4 + ["C1"] * 4
+    assert [text.get_text() for text in axes.get_legend().texts] == ["WN18RR ModulE-RH", "WN18RR ModulE-HH"]
+    assert all(line.get_markevery() == [1] for line in axes.lines)
+
+
 def test_a_cell_is_continued_where_it_was_left_and_then_kept(tmp_path, monkeypatch):
     cell = Cell("world", "DistMult", "", (("train.epochs", 3), ("model.k", 4), ("train.every", 1)))
     results, runs = tmp_path / "results", tmp_path / "runs"

@@ -56,9 +56,7 @@ def draw(study: Study, lines: list[Line], found: dict[Cell, Result]) -> Any:
     axes = figure.subplots()
     axes.set_title(study.title)
     if study.name == "convergence":
-        for cell, result in found.items():
-            axes.plot(*zip(*result.curve, strict=True), marker=".", label=cell.name)
-        axes.set(xlabel="epoch", ylabel="valid MRR")
+        _draw_curves(axes, found)
     elif study.name == "size":
         _draw_sizes(axes, found)
     else:
@@ -66,6 +64,21 @@ def draw(study: Study, lines: list[Line], found: dict[Cell, Result]) -> Any:
     if axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize="small")
     return figure
+
+
+def _draw_curves(axes: Any, found: dict[Cell, Result]) -> None:
+    """A line per training in the colour of its data set and model, with a dot where it is at its best."""
+    colours: dict[str, str] = {}
+    for cell, result in found.items():
+        label = f"{cell.dataset} {cell.model}"
+        new = label not in colours
+        colour = colours.setdefault(label, f"C{len(colours)}")
+        best = [i for i, (epoch, _) in enumerate(result.curve) if epoch == result.best_epoch]
+        axes.plot(
+            *zip(*result.curve, strict=True), color=colour, linewidth=1, marker="o", markevery=best,
+            label=label if new else None,
+        )  # fmt: skip
+    axes.set(xlabel="epoch", ylabel="valid MRR")
 
 
 def _draw_sizes(axes: Any, found: dict[Cell, Result]) -> None:
