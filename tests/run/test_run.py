@@ -377,10 +377,10 @@ def test_every_recipe_can_be_resolved():
         assert config.data == path.parent.name
         if path.stem == "beyond":  # the best found on a data set, of whatever model
             continue
-        assert config.model.name == path.stem.removesuffix("-back")
-        asking = config.asking != AskingConfig()
-        assert asking == path.stem.endswith("-back")  # and is used only where it is named
-        assert asking or find_recipe(config.data, config.model.name) == path
+        ending = next((ending for ending in ("-back", "-paper") if path.stem.endswith(ending)), "")
+        assert config.model.name == path.stem.removesuffix(ending)
+        assert (config.asking != AskingConfig()) == (ending == "-back")
+        assert (find_recipe(config.data, config.model.name) == path) == (not ending)  # others are named
 
 
 def test_results_do_not_depend_on_the_environment(tmp_path):
