@@ -17,7 +17,7 @@ test: .venv/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --dist loadfile
 
 # Results on small benchmarks made again, in minutes; MODULEKGE_DATA names the folder that holds them.
 slow: .venv/installed-test
