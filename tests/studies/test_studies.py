@@ -1,6 +1,7 @@
 import csv
 import json
 from dataclasses import asdict, replace
+from pathlib import Path
 from statistics import stdev
 
 import pytest
@@ -16,6 +17,8 @@ from modulekge.studies.paper import TABLE_2, TABLE_3, TABLE_4
 from modulekge.studies.render import draw, markdown, write_study
 from modulekge.studies.study import STUDIES, Line, curves, study_named
 from modulekge.training.fit import EpochRecord
+
+ROOT = Path(__file__).parents[2]
 
 
 def result(cell, mrr, curve=((1, 0.1), (2, 0.2))):
@@ -133,6 +136,18 @@ def test_what_was_made_with_another_recipe_is_not_taken_for_this_ones(tmp_path, 
         ModulekgeError, match=r"begun with other settings \(train.lr = .*, now 0.07\); remove"
     ):
         list(run_cell(cell, results, runs))
+
+
+@pytest.mark.parametrize("study", STUDIES.values(), ids=lambda s: s.name)
+def test_the_tables_in_the_documents_are_those_of_what_is_kept_and_of_the_recipes_there_are(study):
+    lines = study.lines(study.cells(seeds=3), ROOT / "results" / "studies")
+    assert (ROOT / "docs" / "studies" / f"{study.name}.md").read_text("utf-8") == markdown(study, lines)
+
+
+def test_so_is_the_table_of_small_graphs():
+    study = STUDIES["results"]
+    lines = study.lines(study.cells(seeds=3, quick=True), ROOT / "results" / "studies")
+    assert (ROOT / "docs" / "studies" / "quick" / "results.md").read_text("utf-8") == markdown(study, lines)
 
 
 def test_lines_compare_means_over_seeds_with_the_paper(tmp_path):

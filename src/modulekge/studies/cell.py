@@ -58,7 +58,7 @@ class Cell:
         return {
             f"{section}.{key}": str(value)
             for section, settings in joint.items()
-            if section != "data"
+            if isinstance(settings, dict)
             for key, value in settings.items()
             if (section, key) != ("model", "name")
         }
