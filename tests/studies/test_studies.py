@@ -163,6 +163,7 @@ def test_lines_compare_means_over_seeds_with_the_paper(tmp_path):
         pytest.approx(0.492 - 4.303 * 0.002 / 3**0.5),
         pytest.approx(0.492 + 4.303 * 0.002 / 3**0.5),
     )
+    assert hh.trained == "2 of 2, 2 of 2, 2 of 2; 1, 1, 1 s; cpu"
     transe = lines["TransE", "mrr"]
     assert (transe.verdict, transe.over, transe.interval) == (
         "MISS",
@@ -198,7 +199,7 @@ def test_intervals_over_many_seeds_are_students(tmp_path, seeds, t):
 
 def test_a_verdict_is_to_the_last_printed_digit():
     def verdict(mrr):
-        return Line("d", "m", "mrr", 0.361, (mrr,), None, "", "").verdict
+        return Line("d", "m", "mrr", 0.361, (mrr,), None, "", "", "").verdict
 
     assert [verdict(x) for x in (0.3604, 0.3606, 0.3700)] == ["MISS", "PASS", "PASS"]
 

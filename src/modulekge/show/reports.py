@@ -54,5 +54,5 @@ def study_table(lines: Iterable[Line]) -> Table:
         "data", "model", "what", " paper", " ours", "95 % interval", "over", " difference", "verdict"
     )
     for line in lines:
-        table.add_row(*line_cells(line)[:-1])
+        table.add_row(*line_cells(line)[:-2])
     return table

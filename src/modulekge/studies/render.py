@@ -21,6 +21,7 @@ _COLUMNS = (
     "over",
     "difference",
     "verdict",
+    "best epoch; seconds; device",
     "command",
 )
 
@@ -35,7 +36,7 @@ def line_cells(line: Line) -> tuple[str, ...]:
     interval = " .. ".join(map(figure, line.interval)) if line.interval else ""
     return (
         line.dataset, line.model, line.what, figure(line.paper), figure(line.mean), interval, line.over,
-        figure(apart, "+"), line.verdict, line.command,
+        figure(apart, "+"), line.verdict, line.trained, line.command,
     )  # fmt: skip
 
 

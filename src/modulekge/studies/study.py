@@ -27,6 +27,7 @@ class Line:
     ours: tuple[float, ...]  # one per seed that has been run
     interval: tuple[float, float] | None  # over seeds, or over triples where there is one seed
     over: str
+    trained: str  # per seed the best of how many epochs, and seconds; the device
     command: str
 
     @property
@@ -104,7 +105,17 @@ class Study:
             what: str, paper: float | None, values: list[float], single: tuple[float, float] | None
         ) -> Line:
             interval, over = _interval(values, single)
-            return Line(first.dataset, label, what, paper, tuple(values), interval, over, first.command)
+            return Line(
+                first.dataset,
+                label,
+                what,
+                paper,
+                tuple(values),
+                interval,
+                over,
+                _trained(found),
+                first.command,
+            )
 
         figures = self.paper.get((first.dataset, _published(first.model)), {})
         if self.relations:
@@ -117,6 +128,14 @@ class Study:
             line(m, figures.get(m), [r.both[m] for r in found], found[0].intervals[m] if found else None)
             for m in self.metrics
         ]
+
+
+def _trained(found: list[Result]) -> str:
+    if not found:
+        return ""
+    epochs = ", ".join(f"{result.best_epoch} of {result.epochs}" for result in found)
+    seconds = ", ".join(f"{result.train_seconds:.0f}" for result in found)
+    return f"{epochs}; {seconds} s; {' and '.join(sorted({result.device for result in found}))}"
 
 
 def _interval(
