@@ -100,22 +100,13 @@ class Study:
         found = [result for cell in group if (result := read_result(cell, results))]
         words = ", ".join(f"{key} = {value}" for key, value in first.settings)
         label = f"{first.model} ({words})" if words else first.model
+        trained, command = _trained(found), first.command
 
         def line(
             what: str, paper: float | None, values: list[float], single: tuple[float, float] | None
         ) -> Line:
             interval, over = _interval(values, single)
-            return Line(
-                first.dataset,
-                label,
-                what,
-                paper,
-                tuple(values),
-                interval,
-                over,
-                _trained(found),
-                first.command,
-            )
+            return Line(first.dataset, label, what, paper, tuple(values), interval, over, trained, command)
 
         figures = self.paper.get((first.dataset, _published(first.model)), {})
         if self.relations:
