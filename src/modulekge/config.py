@@ -173,7 +173,7 @@ def read_config(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}; name an existing recipe file") from None
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+        raise ConfigError(f"{path}: not valid TOML: {error}; correct it") from None
 
 
 def parse_setting(text: str) -> dict[str, Any]:

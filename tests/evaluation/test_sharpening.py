@@ -108,4 +108,10 @@ def test_without_valid_there_is_nothing_to_compare_on(drawn_run):
     triples = torch.tensor([(0, 0, 1), (1, 0, 2)])
     dataset = Dataset("bare", names("entity", 3), names("relation", 1), triples, triples[:0], triples[:0])
     with pytest.raises(DataError, match="bare: there is no valid split to compare weights on"):
-        modulekge.sharpen(drawn_run(dataset, "ModulE-HH"))
+        modulekge.sharpen(run := drawn_run(dataset, "ModulE-HH"))
+    done = call("sharpen", run.folder.path, "--weights", "0.5,0.25,0", cwd=run.folder.path.parent)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "kept; there is no valid split" in done.stdout
+    assert modulekge.load(run.folder.path).model.back.weights == AskingConfig(0.5, 0.25, 0.0)
+    done = call("sharpen", run.folder.path, "--weights", "", cwd=run.folder.path.parent)
+    assert "--weights : expected three numbers" in done.stderr

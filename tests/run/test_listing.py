@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 
 import modulekge
+from modulekge import show
+from modulekge.config import AskingConfig
 from modulekge.errors import ModulekgeError, RunError
-from modulekge.evaluation.report import Report
+from modulekge.evaluation.report import Report, evaluate
 from modulekge.run.comparison import compare, write_comparison
 from modulekge.run.listing import Order, find_runs, list_runs
+from modulekge.run.sharpen import ask_with
 from modulekge.run.train import continue_run, resolve, train
 
 SMALL = {"model.k": 4, "train.epochs": 4, "train.batch": 7, "train.every": 2, "train.patience": 0}
@@ -128,6 +131,7 @@ def test_a_damaged_run_is_a_line_with_its_reason(place, name, content, reason):
     assert line.state == "damaged"
     assert reason in line.reason
     assert "\n" not in line.reason
+    show.console().print(show.runs_table(by_name(place).values()))
     assert by_name(place)["more/second"].state == "finished"
 
 
@@ -201,3 +205,18 @@ def test_a_comparison_as_a_file(place, tmp_path):
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(ModulekgeError, match="expected a file that ends in"):
         write_comparison(found, tmp_path / "c.pdf")
+    with pytest.raises(ModulekgeError, match=r"c\.md: exists already"):
+        write_comparison(found, tmp_path / "c.md")
+
+
+def test_a_run_that_asks_back_has_a_figure_on_valid_once_it_was_evaluated_so(place):
+    plain = by_name(place)["first"].valid_mrr
+    run = ask_with(modulekge.load(place / "first"), AskingConfig(back=1.0, counts=1.0))
+    runs = [place / "first", place / "more" / "second"]
+    assert by_name(place)["first"].valid_mrr is None
+    assert compare(runs).metrics["valid mrr"][0] is None
+    assert compare(runs).metrics["best epoch"][0] is not None
+    report = evaluate(run.model, run.dataset, "valid")
+    run.folder.save_report(report)
+    assert report.both["mrr"] != plain
+    assert by_name(place)["first"].valid_mrr == compare(runs).metrics["valid mrr"][0] == report.both["mrr"]

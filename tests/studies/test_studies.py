@@ -10,6 +10,7 @@ from modulekge.config import make_config, read_config
 from modulekge.errors import ModulekgeError
 from modulekge.models.table import MODELS
 from modulekge.run import train
+from modulekge.run.folder import RunFolder
 from modulekge.run.train import find_recipe
 from modulekge.studies import cell as cells
 from modulekge.studies.cell import Cell, Result, cell_config, read_result, run_cell
@@ -240,10 +241,13 @@ def test_curves_of_one_model_have_one_colour_and_one_word_in_the_legend(tmp_path
     axes = draw(study, [], curves(groups, tmp_path)).axes[0]
     assert [line.get_color() for line in axes.lines] == ["C0"] * 4 + ["C1"] * 4
     assert [text.get_text() for text in axes.get_legend().texts] == ["WN18RR ModulE-RH", "WN18RR ModulE-HH"]
-    assert all(line.get_markevery() == [1] for line in axes.lines)
+    assert all(line.get_markevery() == [] for line in axes.lines)  # their last epoch is their best so far
+    past = replace(result(groups[0][0], 0.4, ((1, 0.1), (2, 0.2), (3, 0.1))), epochs=3)
+    (line,) = draw(study, [], {groups[0][0]: past}).axes[0].lines
+    assert line.get_markevery() == [1]
 
 
-def test_a_cell_is_continued_where_it_was_left_and_then_kept(tmp_path, monkeypatch):
+def test_a_cell_is_continued_where_it_was_left_and_then_kept(tmp_path):
     cell = Cell("world", "DistMult", "", (("train.epochs", 3), ("model.k", 4), ("train.every", 1)))
     results, runs = tmp_path / "results", tmp_path / "runs"
     assert read_result(cell, results) is None
@@ -258,7 +262,6 @@ def test_a_cell_is_continued_where_it_was_left_and_then_kept(tmp_path, monkeypat
     assert 0 < found.both["mrr"] < 1
     assert found.entity_numbers == 4
     (results / f"{cell.name}.json").unlink()  # trained, but lost: it is ranked anew, not trained
-    monkeypatch.setattr(cells, "continue_run", None)
     assert list(run_cell(cell, results, runs)) == []
     assert read_result(cell, results).both == found.both
 
@@ -291,3 +294,100 @@ def test_quick_studies_are_of_small_graphs():
     assert {(g[0].dataset, g[0].model) for g in groups} == {
         (d, m) for d in ("UMLS", "Nations", "CoDEx-S") for m in ("ComplEx", "ModulE-HH")
     }
+    parts = {g[0].model for g in STUDIES["ablation"].cells(quick=True)}
+    assert parts == {"ModulE-HH-scalar", "ModulE-HH-vector", "ModulE-HH-rotation", "ModulE-HH"}
+
+
+def test_a_study_is_of_graphs_that_are_known_by_name(tmp_path):
+    (tmp_path / "ring.tsv").write_text("a\tnext\tb\n")
+    with pytest.raises(ModulekgeError, match=r"ring\.tsv: a study is of data sets that are known by name"):
+        STUDIES["results"].cells([str(tmp_path / "ring.tsv")])
+
+
+def test_what_is_named_twice_is_there_once():
+    study = STUDIES["results"]
+    twice = study.cells(["Nations", "nations"], ["ComplEx", "complex"])
+    assert twice == study.cells(["Nations"], ["ComplEx"])
+
+
+@pytest.mark.parametrize(
+    ("change", "finding"),
+    [
+        ({"cell": "world-ComplEx-seed0"}, "it is that of world-ComplEx-seed0"),
+        ({"train_seconds": float("nan")}, "NaN is no number"),
+    ],
+)
+def test_a_result_of_something_else_is_refused(tmp_path, change, finding):
+    cell = Cell("world", "DistMult")
+    fields = asdict(result(cell, 0.4)) | change
+    (tmp_path / f"{cell.name}.json").write_text(json.dumps(fields))
+    with pytest.raises(ModulekgeError, match=finding):
+        read_result(cell, tmp_path)
+
+
+BRIEF = Cell("world", "DistMult", "", (("train.epochs", 3), ("model.k", 4), ("train.every", 1)))
+
+
+def test_a_run_begun_on_another_graph_is_refused(tmp_path, monkeypatch):
+    events = run_cell(BRIEF, tmp_path / "results", tmp_path / "runs")
+    next(events)
+    events.close()
+    world = cells.open_dataset("world")
+    monkeypatch.setattr(cells, "open_dataset", lambda _: replace(world, train=world.train.flip(0)))
+    with pytest.raises(ModulekgeError, match="begun on a graph with other triples, or the same in another"):
+        list(run_cell(BRIEF, tmp_path / "results", tmp_path / "runs"))
+
+
+def test_a_crash_while_the_last_weights_were_kept_costs_nothing(tmp_path, monkeypatch):
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    list(run_cell(BRIEF, whole, whole / "runs"))
+    keep_weights = RunFolder.save_weights
+
+    def crash(folder, model):
+        if len(folder.records()) == 3:
+            raise MemoryError
+        keep_weights(folder, model)
+
+    monkeypatch.setattr(RunFolder, "save_weights", crash)
+    with pytest.raises(MemoryError):
+        list(run_cell(BRIEF, cut, cut / "runs"))
+    monkeypatch.undo()
+    list(run_cell(BRIEF, cut, cut / "runs"))
+    first, second = (replace(read_result(BRIEF, folder), train_seconds=0.0) for folder in (whole, cut))
+    assert first.best_epoch == 3
+    assert first == second
+
+
+def test_what_rules_chose_for_a_cell_without_a_recipe_stays(tmp_path, monkeypatch):
+    cell = Cell("world", "TransE-L2*", "", (("model.k", 4), ("train.every", 1)))
+    monkeypatch.setattr(cells, "cell_config", lambda _: config)
+    config = replace(cell_config(BRIEF), train=replace(cell_config(BRIEF).train, epochs=2))
+    events = run_cell(cell, tmp_path / "results", tmp_path / "runs")
+    next(events)
+    events.close()
+    config = replace(config, train=replace(config.train, epochs=9))
+    list(run_cell(cell, tmp_path / "results", tmp_path / "runs"))
+    assert read_result(cell, tmp_path / "results").epochs == 2
+
+
+def test_results_that_cannot_be_kept_are_not_trained_for(tmp_path):
+    (tmp_path / "results").write_text("a file")
+    with pytest.raises(ModulekgeError, match="results: cannot be written"):
+        next(run_cell(BRIEF, tmp_path / "results", tmp_path / "runs"))
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_picture_has_room_for_every_bar_and_goes_with_its_results(tmp_path):
+    study = STUDIES["relations"]
+    groups = study.cells(["UMLS"], ["ModulE-HH"])
+    many = replace(result(groups[0][0], 0.4), relations={f"r{i}": 0.5 for i in range(100)})
+    below = dict.fromkeys(many.intervals, (0.4 + 1e-17 * 4, 0.4 - 1e-16))
+    path = tmp_path / f"{many.cell}.json"
+    path.write_text(json.dumps(asdict(replace(many, intervals=below))))
+    lines = study.lines(groups, tmp_path)
+    assert draw(study, lines, curves(groups, tmp_path)).get_figheight() == 20
+    files = write_study(study, groups, tmp_path, tmp_path / "out")
+    write_study(STUDIES["results"], groups, tmp_path, tmp_path / "out")
+    path.unlink()
+    assert [file.suffix for file in write_study(study, groups, tmp_path, tmp_path / "out")] == [".md", ".csv"]
+    assert [file.exists() for file in files] == [True, True, False, False]

@@ -1,6 +1,7 @@
 """Searches on a tiny graph, with Optuna itself."""
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -135,6 +136,20 @@ def test_a_storage_of_something_else_is_refused(search, family, tmp_path):
     with pytest.raises(RunError, match=r"letter.db: cannot be used") as error:
         open_study(replace(search, storage=str(tmp_path / "letter.db")), 0)
     assert "\n" not in str(error.value)
+
+
+def test_the_order_in_which_settings_are_named_does_not_matter(family, tmp_path):
+    layers = [{"train": {"epochs": 4}}, {"model": {"k": 3}}]
+    open_study(search_in(tmp_path, family, fixed=layers), 0)
+    assert open_study(search_in(tmp_path, family, fixed=layers[::-1]), 0).user_attrs["data"] == "family"
+
+
+def test_processes_that_help_end_with_what_interrupts_the_first(family, tmp_path):
+    search = search_in(tmp_path, family, fixed=[{"train": {"epochs": 10**6, "every": 1}}])
+    open_study(search, 0)
+    with pytest.raises(KeyboardInterrupt), tuning.more_workers(search, 1, 0, 1, 600.0):
+        raise KeyboardInterrupt
+    assert multiprocessing.active_children() == []
 
 
 def test_when_every_trial_fails_the_reason_is_told(family, tmp_path):

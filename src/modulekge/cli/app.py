@@ -92,6 +92,8 @@ def main() -> NoReturn:
     asked = sys.argv[1:]
     try:
         status = app(asked or ["--help"], prog_name="modulekge", standalone_mode=False)
+        if status == 130:  # as Typer takes Ctrl-C
+            raise KeyboardInterrupt
         part()
         sys.exit(status)
     except ModulekgeError as error:

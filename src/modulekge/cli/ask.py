@@ -13,7 +13,7 @@ from modulekge.cli.app import Columns, Json, RunArgument, app, print_notes, spli
 from modulekge.cli.runs import make_calibration, on_device
 from modulekge.config import AskingConfig, make_config
 from modulekge.errors import ConfigError, QuestionError
-from modulekge.evaluation.sharpening import MOST_QUESTIONS, WEIGHTS, Sums, weigh
+from modulekge.evaluation.sharpening import MOST_QUESTIONS, WEIGHTS, Sums, Weighed, weigh
 from modulekge.run.calibrate import PICTURES, write_reliability
 from modulekge.run.rows import WRITERS, Rows, check_target
 from modulekge.run.sharpen import ask_with
@@ -151,15 +151,17 @@ def sharpen(
     are compared by MRR on valid; the model is not trained on. Probabilities are made anew, the report on
     test is left to 'evaluate'.
     """
-    choices = (_asking(weights),) if weights else WEIGHTS
+    given = None if weights is None else _asking(weights)
     loaded = on_device(load(run))
     questions = min(2 * len(loaded.dataset.valid), MOST_QUESTIONS)
-    with show.progress_display("asking back", questions, _weighed) as watch:
-        found = weigh(loaded.model, loaded.dataset, watch, choices)
-    kept = choices[0] if weights else found.best[0]
+    found = Weighed((), 0)
+    if given is None or questions:
+        with show.progress_display("asking back", questions, _weighed) as watch:
+            found = weigh(loaded.model, loaded.dataset, watch, (given,) if given else WEIGHTS)
+    kept = given or found.best[0]
     sharpened = ask_with(loaded, kept)
     changed = sharpened is not loaded
-    if changed:
+    if changed and questions:
         make_calibration(sharpened)
     if as_json:
         print(json.dumps(asdict(found) | {"kept": asdict(kept)}))

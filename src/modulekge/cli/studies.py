@@ -32,7 +32,7 @@ def reproduce(
         list[str] | None, typer.Option(help="Only this model; repeatable.", autocompletion=completion.models)
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0 on.")] = 1,
-    quick: Annotated[bool, typer.Option(help="Small graphs and two models: minutes on a CPU.")] = False,
+    quick: Annotated[bool, typer.Option(help="Small graphs, ModulE-HH, ComplEx: minutes on a CPU.")] = False,
     render: Annotated[bool, typer.Option(help="Run nothing; make tables of what there is.")] = False,
     workers: Annotated[int, typer.Option(min=1, help="Trainings at a time, each a process.")] = 1,
     minutes: Annotated[

@@ -59,7 +59,7 @@ def tune(
     dataset = open_data(data, data_dir, columns, labels, descriptions)
     fixed = [parse_setting(text) for text in settings or ()]
     if model:
-        fixed.append({"model": {"name": named(model).name}})
+        fixed.insert(0, {"model": {"name": named(model).name}})
     folder = out or Path("runs") / f"tune-{dataset.name}-{space}"
     database = storage or str(folder / "tuning.db")
     search = tuning.Search.of(dataset, tuning.space_named(space), fixed, database)

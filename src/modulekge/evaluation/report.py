@@ -89,7 +89,7 @@ def evaluate(
     started = time.perf_counter()
     questions = dataset.questions(split)
     if len(questions) == 0:
-        raise DataError(f"{dataset.name}: the {split} split has no triples to evaluate on")
+        raise DataError(f"{dataset.name}: the {split} split has no triples to evaluate on; name another")
     order = asking_order(model, questions[:, 1])
     ranks = Ranks.join(list(watch(rank_in_batches(model, questions[order], dataset.known))))
     ranks = ranks.at(order.argsort())

@@ -60,7 +60,7 @@ def weigh(
     """
     questions = dataset.questions("valid")
     if len(questions) == 0:
-        raise DataError(f"{dataset.name}: there is no valid split to compare weights on")
+        raise DataError(f"{dataset.name}: there is no valid split to compare weights on; say which to take")
     questions = questions[:: -(-len(questions) // MOST_QUESTIONS)]
     own, model.back = model.back, Back(train=dataset.questions("train"))
     choices = tuple(dict.fromkeys((NOT_ASKED, *choices, own.weights)))

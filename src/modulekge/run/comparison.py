@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from modulekge.config import dotted
-from modulekge.errors import ModulekgeError
 from modulekge.evaluation.report import Report
 from modulekge.run.figures import markdown_table, new_figure, write_figure
 from modulekge.run.files import as_text, read_json, write_file
 from modulekge.run.folder import RunFolder
-from modulekge.run.listing import best_record
-from modulekge.run.rows import comma_separated
+from modulekge.run.listing import best_record, valid_figures
+from modulekge.run.rows import check_target, comma_separated
 from modulekge.training.fit import EpochRecord
 
 Number = int | float
@@ -43,7 +42,7 @@ def compare(runs: Sequence[Path]) -> Comparison:
     records = [folder.records() for folder in folders]
     reports = [folder.report() for folder in folders]
     settings = [dotted(folder.config()) for folder in folders]
-    metrics = [_metrics(*pair) for pair in zip(records, reports, strict=True)]
+    metrics = [_metrics(*each) for each in zip(folders, records, reports, strict=True)]
     values = {key: tuple(each[key] for each in settings) for key in settings[0]}
     names = dict.fromkeys(name for each in metrics for name in each)
     return Comparison(
@@ -55,14 +54,15 @@ def compare(runs: Sequence[Path]) -> Comparison:
     )
 
 
-def _metrics(records: list[EpochRecord], report: Report | None) -> dict[str, Number]:
-    best = best_record(records)
+def _metrics(folder: RunFolder, records: list[EpochRecord], report: Report | None) -> dict[str, Number]:
+    best, valid = best_record(records), valid_figures(folder, records)
     found: dict[str, Number] = {"epochs": len(records), "seconds": fsum(r.seconds for r in records)}
     if records:
         found["last loss"] = records[-1].loss
-    if best and best.valid:
+    if best:
         found["best epoch"] = best.epoch
-        found |= {f"valid {name}": value for name, value in best.valid.items()}
+    if valid:
+        found |= {f"valid {name}": value for name, value in valid.items()}
     if report:
         found |= {f"test {name}": value for name, value in report.both.items()}
     return found
@@ -90,16 +90,15 @@ def _figure(value: Number | None) -> str:
 
 def write_comparison(comparison: Comparison, path: Path) -> None:
     """Write the table (.md, .csv) or the curves (.svg, .png), as the ending of the file says."""
+    check_target(path, (".md", ".csv", ".svg", ".png"))
     if path.suffix == ".md":
         write_file(path, markdown_table(comparison.rows()))
     elif path.suffix == ".csv":
         values = comparison.settings | comparison.metrics
         rows = ((name, *each) for name, each in values.items())
         write_file(path, comma_separated([("", *comparison.runs), *rows]))
-    elif path.suffix in (".svg", ".png"):
-        write_figure(_draw(comparison), path)
     else:
-        raise ModulekgeError(f"{path}: expected a file that ends in .md, .csv, .svg or .png")
+        write_figure(_draw(comparison), path)
 
 
 def _draw(comparison: Comparison) -> Any:

@@ -117,7 +117,7 @@ class RunFolder:
                 folder.replace(path)
         except OSError as error:
             finding = f"{path}: cannot be made ({error.strerror})"
-            raise RunError(f"{finding}; free space or choose another --out") from None
+            raise RunError(f"{finding}; free space or choose another folder") from None
         return cls(path)
 
     @staticmethod
@@ -253,10 +253,11 @@ class RunFolder:
         return self.report_file("test").exists() and (self.calibration_file.exists() or not validated)
 
     def _drop_reports(self) -> None:
-        for split in SPLITS:
-            self.report_file(split).unlink(missing_ok=True)
-        self.calibration_file.unlink(missing_ok=True)
-        self.back_file.unlink(missing_ok=True)
+        for path in (*map(self.report_file, SPLITS), self.calibration_file, self.back_file):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise unwritable(path.parent, error) from None
 
     def save_report(self, report: Report) -> Path:
         """Keep a report; return where."""

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from safetensors import SafetensorError, safe_open
 
 from modulekge.errors import ModulekgeError, RunError
-from modulekge.models.back import name_asking
+from modulekge.models.back import NOT_ASKED, name_asking
 from modulekge.run.files import read_json
 from modulekge.run.folder import RunFolder
 from modulekge.run.train import is_training, stalled
@@ -93,11 +93,11 @@ def _line(path: Path, name: str) -> RunLine:
         }
         fields["started"] = str(read_json(path / "run.json").get("started", ""))
         records, report = folder.records(), folder.report()
-        best = best_record(records)
+        valid = valid_figures(folder, records)
         fields |= {
             "epochs": len(records),
             "asked": config.train.epochs,
-            "valid_mrr": best.valid["mrr"] if best and best.valid else None,
+            "valid_mrr": valid["mrr"] if valid else None,
             "test_mrr": report.both["mrr"] if report else None,
             "seconds": fsum(record.seconds for record in records),
         }
@@ -135,3 +135,15 @@ def _state(folder: RunFolder, ended: bool, epochs: int) -> State:
 def best_record(records: Sequence[EpochRecord]) -> EpochRecord | None:
     """Return the epoch of the best valid MRR, whose weights are kept; none without a valid split."""
     return max((r for r in records if r.valid), key=lambda r: (r.valid or {})["mrr"], default=None)
+
+
+def valid_figures(folder: RunFolder, records: Sequence[EpochRecord]) -> dict[str, float] | None:
+    """Return the figures on valid of the weights that are kept.
+
+    Of a run that asks back they are not those of its training, and are known once it was evaluated on valid.
+    """
+    if folder.config().asking == NOT_ASKED:
+        best = best_record(records)
+        return best.valid if best else None
+    report = folder.report("valid")
+    return report.both if report else None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from modulekge.config import dotted
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.report import RelationReport, Report
-from modulekge.run.listing import best_record
+from modulekge.run.listing import valid_figures
 from modulekge.run.train import Run
 from modulekge.serving.views import (
     CalibrationView,
@@ -23,7 +23,7 @@ from modulekge.serving.views import (
 def run_summary(name: str, run: Run, triples: int) -> RunSummary:
     """Return a run at a glance."""
     records, report = run.folder.records(), run.folder.report()
-    best = best_record(records)
+    valid = valid_figures(run.folder, records)
     return RunSummary(
         name=name,
         data=run.dataset.name,
@@ -33,7 +33,7 @@ def run_summary(name: str, run: Run, triples: int) -> RunSummary:
         relations=len(run.dataset.relations),
         triples=triples,
         epochs=len(records),
-        valid_mrr=finite(best.valid["mrr"]) if best and best.valid else None,
+        valid_mrr=finite(valid["mrr"]) if valid else None,
         test_mrr=finite(report.both["mrr"]) if report else None,
         calibrated=run.folder.calibration() is not None,
     )

@@ -114,6 +114,8 @@ def calibration_view(calibration: Calibration, relations: Vocabulary) -> Rendera
 
 def weighed_view(found: Weighed, kept: AskingConfig, changed: bool, path: Path) -> RenderableType:
     """The best weights of asking back, those that are kept, and none."""
+    if not found.tried:
+        return f"kept; there is no valid split to compare on. 'modulekge evaluate {path}' reports on test"
     table = new_table(" back", " rivals", " counts", " valid MRR", "")
     plain = found.tried[0][0]
     best = sorted(found.tried, key=lambda one: -one[1])

@@ -25,7 +25,7 @@ def runs_table(lines: Iterable[RunLine]) -> Table:
         seconds = "" if line.seconds is None else f"{line.seconds:,.1f}"
         state = f"{line.state}: {line.reason}" if line.reason else line.state
         table.add_row(
-            line.name, line.data, line.model, str(line.k or ""), done,
+            line.name, line.data or "", line.model or "", str(line.k or ""), done,
             _figure(line.valid_mrr), _figure(line.test_mrr), seconds,
             Text(state, _STYLES.get(line.state, "")),
         )  # fmt: skip

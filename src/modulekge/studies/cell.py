@@ -2,7 +2,9 @@
 
 import json
 import shlex
+import tempfile
 from collections.abc import Generator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,11 @@ import torch
 
 from modulekge.config import Config, dotted, merge, nested, read_config
 from modulekge.data.registry import open_dataset
-from modulekge.errors import RunError
+from modulekge.errors import EndedError, RunError
 from modulekge.evaluation.report import evaluate
-from modulekge.run.files import write_file
+from modulekge.run.files import parse_json, read_json, unwritable, write_file
 from modulekge.run.folder import RunFolder
-from modulekge.run.train import continue_run, find_recipe, load, resolve, stalled
+from modulekge.run.train import continue_run, find_recipe, load, resolve
 from modulekge.studies.paper import METRICS
 from modulekge.training.fit import EpochRecord, Glance
 from modulekge.training.optimize import pick_device
@@ -119,7 +121,9 @@ def read_result(cell: Cell, results: Path) -> Result | None:
 
 def _read(path: Path) -> Result:
     try:
-        found = typed(Result, json.loads(path.read_text("utf-8")))
+        found = typed(Result, parse_json(path.read_text("utf-8")))
+        if found.cell != path.stem:
+            raise ValueError(f"it is that of {found.cell}")
         for name, part in (("both", found.both), ("intervals", found.intervals)):
             if not part.keys() >= set(METRICS):
                 raise ValueError(f"{name}: expected {', '.join(METRICS)}")
@@ -145,23 +149,51 @@ def cell_config(cell: Cell) -> Config:
     return resolve(open_dataset(cell.dataset), cell.model, layers, recipe)
 
 
+def _check_same(cell: Cell, folder: RunFolder) -> None:
+    """Refuse a run that was begun with other settings, or on another graph, than the cell has now.
+
+    What rules chose for want of a recipe stays: on another number of cores they would choose otherwise.
+    """
+    held, now = dotted(folder.config()), dotted(cell_config(cell))
+    if not find_recipe(cell.dataset, cell.recipe or cell.model):
+        now = {key: now[key] if key in cell.said else value for key, value in held.items()}
+    if changes := _differences(held, now):
+        raise RunError(
+            f"{folder.path}: begun with other settings ({changes}); remove it to run the cell anew"
+        )
+    if read_json(folder.path / "run.json").get("fingerprint") != open_dataset(cell.dataset).fingerprint:
+        raise RunError(
+            f"{folder.path}: begun on a graph with other triples, or the same in another order, than "
+            f"{cell.dataset} has now; remove it to run the cell anew, or put that graph back"
+        )
+
+
+def _make_writable(results: Path) -> None:
+    """Make the folder of results, or say that it cannot be written, before hours go into one."""
+    try:
+        results.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=results).close()
+    except OSError as error:
+        raise unwritable(results, error) from None
+
+
 def run_cell(cell: Cell, results: Path, runs: Path) -> Generator[Glance | EpochRecord, None, None]:
     """Train a cell, from where it was left if it was begun before, and keep its result.
 
     The run folder stays, so that nothing is lost; the result is written when test has been ranked.
     """
-    path, dataset = runs / cell.name, open_dataset(cell.dataset)
-    config = cell_config(cell)
-    begun = (path / "config.toml").exists()
-    folder = RunFolder.existing(path) if begun else RunFolder.create(path, config, dataset)
-    if changes := _differences(dotted(folder.config()), dotted(config)):
-        raise RunError(f"{path}: begun with other settings ({changes}); remove it to run the cell anew")
-    records, train = folder.records(), folder.config().train
-    if len(records) < train.epochs and not stalled(records, train.patience):
+    _make_writable(results)
+    path = runs / cell.name
+    if (path / "config.toml").exists():
+        folder = RunFolder.existing(path)
+        _check_same(cell, folder)
+    else:
+        folder = RunFolder.create(path, cell_config(cell), open_dataset(cell.dataset))
+    with suppress(EndedError):  # it has had its epochs, but test was not ranked
         yield from continue_run(folder)
     run = load(path)
     device = pick_device(run.config.train.device)
-    report = evaluate(run.model.to(device), dataset, "test")
+    report = evaluate(run.model.to(device), run.dataset, "test")
     records = folder.records()
     curve = tuple((r.epoch, r.valid["mrr"]) for r in records if r.valid)
     groups = run.model.spec.entity_groups
@@ -181,5 +213,4 @@ def run_cell(cell: Cell, results: Path, runs: Path) -> Generator[Glance | EpochR
         torch=torch.__version__,
         fingerprint=report.fingerprint,
     )
-    results.mkdir(parents=True, exist_ok=True)
     write_file(results / f"{cell.name}.json", json.dumps(asdict(result), indent=1) + "\n")

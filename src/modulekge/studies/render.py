@@ -25,6 +25,9 @@ _COLUMNS = (
     "command",
 )
 
+_BAR_INCHES = 0.2  # of height for a bar and its name
+_MOST_INCHES = 400.0  # a higher picture would have more dots than can be counted
+
 
 def line_cells(line: Line) -> tuple[str, ...]:
     """One line as text, in the order of the columns."""
@@ -46,7 +49,7 @@ def markdown(study: Study, lines: Iterable[Line]) -> str:
     note = (
         "Filtered ranks of test, both directions, BOTTOM ties, the weights that were best on valid. PASS: "
         "the mean over seeds reaches the paper's figure to its last digit. Intervals are over seeds "
-        "(Student's t), or over triples (bootstrap) where there is one seed."
+        f"(Student's t){'' if study.relations else ', or over triples (bootstrap) where there is one seed'}."
     )
     return f"# {study.title}\n\n{note}\n\n{table}"
 
@@ -62,19 +65,21 @@ def draw(study: Study, lines: list[Line], found: dict[Cell, Result]) -> Any:
         _draw_sizes(axes, found)
     else:
         _draw_bars(axes, [line for line in lines if line.what == "mrr" or study.relations])
+        figure.legend(fontsize="small", loc="outside lower right", ncols=2)
+        return figure
     if axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize="small")
     return figure
 
 
 def _draw_curves(axes: Any, found: dict[Cell, Result]) -> None:
-    """A line per training in the colour of its data set and model, with a dot where it is at its best."""
+    """A line per training in the colour of its data set and model, with a dot where it stopped rising."""
     colours: dict[str, str] = {}
     for cell, result in found.items():
         label = f"{cell.dataset} {cell.model}"
         new = label not in colours
         colour = colours.setdefault(label, f"C{len(colours)}")
-        best = [i for i, (epoch, _) in enumerate(result.curve) if epoch == result.best_epoch]
+        best = [i for i, (epoch, _) in enumerate(result.curve) if epoch == result.best_epoch < result.epochs]
         axes.plot(
             *zip(*result.curve, strict=True), color=colour, linewidth=1, marker="o", markevery=best,
             label=label if new else None,
@@ -98,8 +103,11 @@ def _draw_bars(axes: Any, lines: list[Line]) -> None:
     shown = [line for line in lines if line.mean is not None]
     places = range(len(shown))
     means = [line.mean or 0.0 for line in shown]
-    low = [m - line.interval[0] if line.interval else 0 for m, line in zip(means, shown, strict=True)]
-    high = [line.interval[1] - m if line.interval else 0 for m, line in zip(means, shown, strict=True)]
+    bounds = [line.interval or (mean, mean) for mean, line in zip(means, shown, strict=True)]
+    low = [max(0.0, mean - bound[0]) for mean, bound in zip(means, bounds, strict=True)]
+    high = [max(0.0, bound[1] - mean) for mean, bound in zip(means, bounds, strict=True)]
+    axes.figure.set_figheight(min(max(4.5, _BAR_INCHES * len(shown)), _MOST_INCHES))
+    axes.margins(y=0.01)
     axes.barh(places, means, xerr=(low, high), color="#2a7f62", label="ours")
     paper = [(i, line.paper) for i, line in enumerate(shown) if line.paper is not None]
     if paper:
@@ -120,6 +128,8 @@ def write_study(study: Study, cells: list[list[Cell]], results: Path, out: Path)
     write_file(files[0], markdown(study, lines))
     write_file(files[1], comma_separated([_COLUMNS, *map(line_cells, lines)]))
     if not found:
+        for path in files[2:]:  # a picture of what is no longer there
+            path.unlink(missing_ok=True)
         return files[:2]
     figure = draw(study, lines, found)
     for path in files[2:]:

@@ -6,8 +6,8 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from modulekge.data.registry import name_or_path
-from modulekge.errors import unknown
+from modulekge.data.registry import is_known, name_or_path
+from modulekge.errors import DataError, unknown
 from modulekge.models.table import MODELS
 from modulekge.studies.cell import Cell, Result, read_result
 from modulekge.studies.paper import METRICS, TABLE_2, TABLE_3, TABLE_4
@@ -64,13 +64,13 @@ class Study:
     ) -> list[list[Cell]]:
         """Return the trainings, those that differ in the seed alone together.
 
-        The quick ones are of small graphs, and of two models where the study is of many.
+        The quick ones are of small graphs, and of two models and their parts where the study is of many.
         """
-        datasets = [name_or_path(dataset) for dataset in datasets]
-        chosen = [_known("model", m, self.models) for m in models] or self.models
+        datasets = list(dict.fromkeys(map(_known_dataset, datasets)))
+        chosen = tuple(dict.fromkeys(_known("model", m, self.models) for m in models)) or self.models
         if quick:
             datasets = datasets or QUICK_DATASETS
-            chosen = chosen if models else [m for m in chosen if m in QUICK_MODELS]
+            chosen = chosen if models else tuple(m for m in chosen if (_base(m) or m) in QUICK_MODELS)
         return [
             [
                 Cell(dataset, model, _base(model), self._settings(model, variant), seed, self._twins(model))
@@ -156,6 +156,16 @@ def _base(model: str) -> str:
         if model.endswith(ending):
             return model.removesuffix(ending)
     return ""
+
+
+def _known_dataset(name: str) -> str:
+    known = name_or_path(name)
+    if not is_known(known):
+        raise DataError(
+            f"{name}: a study is of data sets that are known by name, as 'modulekge data list' has them; "
+            f"'modulekge train {name}' trains on it"
+        )
+    return known
 
 
 def _known(kind: str, name: str, among: Sequence[str]) -> str:

@@ -7,9 +7,10 @@ import importlib
 import json
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
@@ -169,15 +170,20 @@ def _claim(study: Any, search: Search) -> None:
             json.dumps({key: repr(values) for key, values in search.space.items()}),
             "of another space",
         ),
-        "settings": (json.dumps(search.fixed), "with other settings fixed"),
+        "settings": (json.dumps(search.fixed, sort_keys=True), "with other settings fixed"),
     }
     for name, (mark, otherwise) in marks.items():
-        if held.get(name, mark) != mark:
+        if not _same(held.get(name, mark), mark):
             raise RunError(f"{search.storage}: holds a search {otherwise}; choose another --out or --storage")
     for name, (mark, _) in marks.items():
         study.set_user_attr(name, mark)
     if "schedule" not in held:  # which a machine with more threads would choose longer
         study.set_user_attr("schedule", search.schedule)
+
+
+def _same(held: str, mark: str) -> bool:
+    """Whether two marks are one, in whatever order they name things."""
+    return held == mark or (mark.startswith("{") and json.loads(held) == json.loads(mark))
 
 
 def tune(search: Search, study: Any, trials: int, minutes: float) -> Generator[Trial, None, None]:
@@ -204,11 +210,15 @@ def tune(search: Search, study: Any, trials: int, minutes: float) -> Generator[T
 
 @contextmanager
 def more_workers(search: Search, count: int, seed: int, trials: int, minutes: float) -> Iterator[None]:
-    """Have so many processes work on the same search beside this one, and wait for them at the end."""
+    """Have so many processes work on the same search beside this one, and wait for them at the end.
+
+    If this one is interrupted or gone, they end with their next validation.
+    """
     threads = max(1, torch.get_num_threads() // (count + 1))
-    start = get_context("spawn").Process
+    context = get_context("spawn")
+    over = context.Event()
     processes = [
-        start(target=_work, args=(search, seed + 1000 * worker, trials, minutes, threads))
+        context.Process(target=_work, args=(search, seed + 1000 * worker, trials, minutes, threads, over))
         for worker in range(1, count + 1)
     ]
     for process in processes:
@@ -216,16 +226,24 @@ def more_workers(search: Search, count: int, seed: int, trials: int, minutes: fl
     torch.set_num_threads(threads)
     try:
         yield
+    except BaseException:
+        over.set()
+        raise
     finally:
         for process in processes:
             process.join()
 
 
-def _work(search: Search, seed: int, trials: int, minutes: float, threads: int) -> None:
+def _work(search: Search, seed: int, trials: int, minutes: float, threads: int, over: Event) -> None:
     torch.set_num_threads(threads)
-    with suppress(KeyboardInterrupt):  # which reaches every process of a terminal
-        for _ in tune(search, open_study(search, seed), trials, minutes):
-            pass
+    first = parent_process()
+    with (
+        suppress(KeyboardInterrupt),  # which reaches every process of a terminal
+        closing(tune(search, open_study(search, seed), trials, minutes)) as events,
+    ):
+        for _ in events:
+            if over.is_set() or (first and not first.is_alive()):
+                return
 
 
 def _draw(trial: Any, space: Space) -> list[dict[str, Any]]:
