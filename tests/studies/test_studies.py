@@ -359,7 +359,7 @@ def test_a_crash_while_the_last_weights_were_kept_costs_nothing(tmp_path, monkey
 
 
 def test_what_rules_chose_for_a_cell_without_a_recipe_stays(tmp_path, monkeypatch):
-    cell = Cell("world", "TransE-L2*", "", (("model.k", 4), ("train.every", 1)))
+    cell = Cell("world", "ModulE-HH-scalar", "", (("model.k", 4), ("train.every", 1)))
     monkeypatch.setattr(cells, "cell_config", lambda _: config)
     config = replace(cell_config(BRIEF), train=replace(cell_config(BRIEF).train, epochs=2))
     events = run_cell(cell, tmp_path / "results", tmp_path / "runs")

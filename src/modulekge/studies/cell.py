@@ -154,9 +154,9 @@ def _check_same(cell: Cell, folder: RunFolder) -> None:
 
     What rules chose for want of a recipe stays: on another number of cores they would choose otherwise.
     """
-    held, now = dotted(folder.config()), dotted(cell_config(cell))
+    held, now, said = dotted(folder.config()), dotted(cell_config(cell)), cell.said
     if not find_recipe(cell.dataset, cell.recipe or cell.model):
-        now = {key: now[key] if key in cell.said else value for key, value in held.items()}
+        now = {key: now[key] if key in said else value for key, value in held.items()}
     if changes := _differences(held, now):
         raise RunError(
             f"{folder.path}: begun with other settings ({changes}); remove it to run the cell anew"

@@ -110,14 +110,19 @@ def _work(
 ) -> None:
     """Run cells while there are any, and end with the first process, whatever ends that."""
     torch.set_num_threads(threads)
-    first = parent_process()
     with suppress(KeyboardInterrupt):  # which reaches every process of a terminal
         try:
             for news in _one_by_one(iter(waiting.get, None), results, runs, until):
                 told.put(news)
-                if over.is_set() or (first and not first.is_alive()):
+                if is_over(over):
                     told.cancel_join_thread()  # nobody hears it
                     return
         except Exception as error:
             told.put(error)
     told.put(None)
+
+
+def is_over(over: Event) -> bool:
+    """Whether a process that helps is to end: it was told so, or the first one is gone."""
+    first = parent_process()
+    return over.is_set() or bool(first and not first.is_alive())

@@ -9,7 +9,7 @@ import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from modulekge.data.dataset import Dataset
 from modulekge.errors import ConfigError, DataError, ModulekgeError, RunError, TrainingError, unknown
 from modulekge.run.files import write_file
 from modulekge.run.train import NO_RECIPE, begin, resolve, stalled
+from modulekge.studies.several import is_over
 from modulekge.training.fit import EpochRecord, fit
 
 _ERRORS = (ModulekgeError, MemoryError, RuntimeError)  # torch has no class of its own for want of memory
@@ -236,13 +237,12 @@ def more_workers(search: Search, count: int, seed: int, trials: int, minutes: fl
 
 def _work(search: Search, seed: int, trials: int, minutes: float, threads: int, over: Event) -> None:
     torch.set_num_threads(threads)
-    first = parent_process()
     with (
         suppress(KeyboardInterrupt),  # which reaches every process of a terminal
         closing(tune(search, open_study(search, seed), trials, minutes)) as events,
     ):
         for _ in events:
-            if over.is_set() or (first and not first.is_alive()):
+            if is_over(over):
                 return
 
 
