@@ -64,6 +64,32 @@ def test_the_same_training_is_run_once_for_all_studies():
     assert "WN18RR-ModulE-HH-seed0" in set.intersection(*names)
 
 
+def test_beyond_the_paper_are_the_models_that_have_such_a_recipe_beside_its_best_figures():
+    study = STUDIES["beyond"]
+    cells = [cell for (cell,) in study.cells()]
+    assert [cell.name for cell in cells] == [
+        "FB15k-237-ModulE-HH-beyond-seed0", "FB15k-237-ComplEx-beyond-seed0",
+        "WN18RR-ModulE-HH-beyond-seed0", "WN18RR-BiQUE-beyond-seed0",
+    ]  # fmt: skip
+    assert "--model BiQUE --recipe recipes/WN18RR/BiQUE-beyond.toml" in cells[-1].command
+    assert cells[0].training != Cell("FB15k-237", "ModulE-HH").training
+    assert cells[0].said.items() > {"loss.relations": "1.0", "model.k": "128"}.items()
+    line = study.lines([[cells[-1]]], Path("nowhere"))[0]
+    assert (line.model, line.paper) == ("BiQUE-beyond", TABLE_2["WN18RR", "ModulE-HH"]["mrr"])
+    with pytest.raises(ModulekgeError, match=r"no recipe UMLS/BiQUE-beyond.toml; name others"):
+        study.cells(["UMLS"], ["BiQUE"])
+
+
+def test_a_cell_whose_recipe_asks_back_is_ranked_so(tmp_path):
+    few = (("train.epochs", 2), ("model.k", 4))
+    cells = [Cell("world", "DistMult", "", settings) for settings in (few, (*few, ("asking.back", 1.0)))]
+    for cell in cells:
+        assert list(run_cell(cell, tmp_path / "results", tmp_path / "runs"))
+    plain, asked = (read_result(cell, tmp_path / "results") for cell in cells)
+    assert plain.curve == asked.curve  # the training is the same
+    assert plain.both != asked.both
+
+
 def test_a_size_that_is_the_recipes_own_is_not_trained_again(tmp_path):
     sizes = {dict(c.settings)["model.k"]: c for (c,) in STUDIES["size"].cells(models=["ModulE-RH"])}
     keep(tmp_path, Cell("WN18RR", "ModulE-RH"), 0.4)

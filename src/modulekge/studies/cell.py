@@ -26,14 +26,19 @@ from modulekge.typed import typed
 
 @dataclass(frozen=True)
 class Cell:
-    """A model on a data set with the recipe of the model named by it, some settings, and a seed."""
+    """A model on a data set with a recipe, some settings, and a seed."""
 
     dataset: str
     model: str
-    recipe: str = ""  # the model whose recipe is used; its own unless said
+    recipe: str = ""  # of another model, or another one of its own; its own unless said
     settings: tuple[tuple[str, Any], ...] = ()
     seed: int = 0
     twins: tuple[str, ...] = ()  # models that are the same row under other names
+
+    @property
+    def label(self) -> str:
+        """The model, by the name of its recipe where it has several."""
+        return self.recipe if self.recipe.startswith(self.model) else self.model
 
     @property
     def name(self) -> str:
@@ -44,7 +49,7 @@ class Cell:
     def names(self) -> tuple[str, ...]:
         """Its name, then those of what may be the same training: of its twins, and of the bare recipe."""
         words = [f"{key.split('.')[-1]}{value}" for key, value in self.settings]
-        models = self.model, *self.twins
+        models = self.label, *self.twins
         kinds = (words, []) if words else (words,)
         return tuple(
             "-".join([self.dataset, model, *kind, f"seed{self.seed}"]) for kind in kinds for model in models
