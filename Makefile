@@ -56,9 +56,9 @@ gpu-check:
 nccl-check:
 	PYTHONPATH=src $(PYTHON) scripts/nccl_check.py
 
-# The documents as a site, in site/.
+# The documents as a site, in site/. Without --quiet, under which mkdocs counts no warning.
 docs: .venv/installed-test
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict
 
 # Our rows against PyKEEN's models with the same weights, in an environment of its own.
 peers: .venv-peers/installed

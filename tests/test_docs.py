@@ -79,16 +79,7 @@ def test_the_page_of_commands_is_what_the_program_says(tmp_path):
 def test_the_site_can_be_built(tmp_path):
     """Every page is in its menu, every link leads somewhere, every name of the reference is there."""
     pytest.importorskip("mkdocs")
-    command = [
-        sys.executable,
-        "-m",
-        "mkdocs",
-        "build",
-        "--strict",
-        "--quiet",
-        "--site-dir",
-        tmp_path / "site",
-    ]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "site" / "reference" / "index.html").read_text("utf-8")
