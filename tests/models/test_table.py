@@ -285,14 +285,21 @@ def test_the_cartesian_forms_score_as_the_polar_ones():
         close(other(H, R), model(H, R))
 
 
-TIEABLE = [spec for spec in MODELS.values() if spec.tieable]
+MIXED = [row(f"x{i}", "C", "H", scaling, "U_H(1)", "inner") for i, scaling in enumerate(("GL(1,C)", "S^f"))]
+TIEABLE = [spec for spec in (*MODELS.values(), *MIXED) if spec.tieable]
 
 
 def test_what_can_be_tied():
+    assert all(spec.tieable for spec in MIXED)
     assert {s.name for s in MODELS.values()} - {s.name for s in TIEABLE} == {
-        "ModulE-HH", "ModulE-HH-unit", "ModulE-HH-left", "ModulE-HH-outer", "ModulE-HH-inner",
-        "ModulE-HH-rotation", "HopfE-fibre", "GrpQ8", "BiQUE",
-    }  # fmt: skip
+        "ModulE-HH",
+        "ModulE-HH-unit",
+        "ModulE-HH-left",
+        "ModulE-HH-inner",
+        "HopfE-fibre",
+        "GrpQ8",
+        "BiQUE",
+    }
     assert not row("x", "R", "C", "(R,+)", "U(1)", "distance").tieable  # what is added is then turned
     with pytest.raises(ModulekgeError, match="no adjoints"):
         Model(MODELS["ModulE-HH"], 6, 4, 4, tied=True)

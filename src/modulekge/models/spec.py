@@ -18,6 +18,7 @@ from modulekge.algebra.groups import (
     VECTORS,
     Action,
     Group,
+    Law,
     affine,
     both,
     left,
@@ -119,7 +120,8 @@ class ModelSpec:
         if self.scaling.law in (shift, moving):
             return self.score.name != "inner" and self.vector.trivial
         if self.score.name == "inner":
-            return self.scalar.size == 1 or self.vector.trivial
+            outside = _from(left, self.scaling, self.scalar) and _from(right, self.rotation, self.vector)
+            return self.scalar.size == 1 or self.vector.trivial or outside  # s_r s_h v_h v_r
         return ts.chart.kind != "free" or self.scaling.law is stretched
 
     @property
@@ -253,6 +255,11 @@ def row(name: str, scalar: str, vector: str, scaling: str, rotation: str, score:
         _value("rotation group", rotation, ROTATIONS),
         _value("score", score, SCORES),
     )
+
+
+def _from(side: Law, action: Action, moved: Group) -> bool:
+    """Whether an action can be written as a product from this side."""
+    return action.group.trivial or action.law is side or moved.algebra.dim < H.dim
 
 
 def _whole(group: Group) -> bool:
