@@ -292,14 +292,8 @@ TIEABLE = [spec for spec in (*MODELS.values(), *MIXED) if spec.tieable]
 def test_what_can_be_tied():
     assert all(spec.tieable for spec in MIXED)
     assert {s.name for s in MODELS.values()} - {s.name for s in TIEABLE} == {
-        "ModulE-HH",
-        "ModulE-HH-unit",
-        "ModulE-HH-left",
-        "ModulE-HH-inner",
-        "HopfE-fibre",
-        "GrpQ8",
-        "BiQUE",
-    }
+        "ModulE-HH", "ModulE-HH-unit", "ModulE-HH-left", "ModulE-HH-inner", "HopfE-fibre", "GrpQ8", "BiQUE",
+    }  # fmt: skip
     assert not row("x", "R", "C", "(R,+)", "U(1)", "distance").tieable  # what is added is then turned
     with pytest.raises(ModulekgeError, match="no adjoints"):
         Model(MODELS["ModulE-HH"], 6, 4, 4, tied=True)
