@@ -81,8 +81,11 @@ class Study:
             if not self.ending or find_recipe(dataset, self._recipe(model))
         ]
         if not cells:
-            named = ", ".join(f"{dataset}/{self._recipe(m)}.toml" for dataset in datasets for m in chosen)
-            raise DataError(f"study {self.name}: there is no recipe {named}; name others, or none")
+            recipes = " or ".join(map(self._recipe, chosen))
+            raise DataError(
+                f"study {self.name}: there is no recipe {recipes} of {', '.join(datasets)}; "
+                f"it is of {', '.join(self.datasets)}, and not of every model there"
+            )
         return cells
 
     def _recipe(self, model: str) -> str:
