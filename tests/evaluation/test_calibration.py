@@ -278,5 +278,9 @@ def test_a_line_keeps_a_thousand_margins(monkeypatch):
     monkeypatch.setattr(module, "_KEPT_MARGINS", 100)
     dataset = random_graph()
     found = calibrate(drawn(dataset), dataset)
-    assert len(found.together.margins) == 80  # each third of 240
+    assert len(found.together.margins) == 100  # of 240
     assert list(found.together.margins) == sorted(found.together.margins)
+    monkeypatch.setattr(module, "_KEPT_MARGINS", 240)
+    every = calibrate(drawn(dataset), dataset).together.margins
+    assert len(every) == 240
+    assert set(found.together.margins) <= set(every)

@@ -1,6 +1,7 @@
 """A run folder made to be shared."""
 
 import json
+from dataclasses import asdict
 
 import pytest
 import torch
@@ -123,6 +124,26 @@ def test_probabilities_go_with_the_facts_they_are_of(trained, tmp_path):
     assert modulekge.predict(shared[0], **question) == before
     assert before[0].probability is not None or before[-1].probability is not None
     assert not any(answer.probability for answer in modulekge.predict(shared[1], **question))
+
+
+def test_weights_that_need_facts_are_refused_before_anything_is_lost(trained, tmp_path):
+    trained.folder.save_report(modulekge.evaluate(trained))
+    path = export(trained, tmp_path / "hub", to="hub", without_facts=True).path
+    before = {file.name: file.read_bytes() for file in path.iterdir()}
+    said = call("sharpen", "hub", "--weights", "0,0,1", cwd=tmp_path)
+    assert (said.returncode, said.stdout) == (2, "")
+    assert said.stderr.endswith("error: hub: asking.counts: there are no facts to count; set it to 0\n")
+    assert {file.name: file.read_bytes() for file in path.iterdir()} == before
+
+
+def test_its_settings_stay_the_same_in_both_files(trained, tmp_path):
+    path = export(trained, tmp_path / "hub", to="hub", without_facts=True).path
+    said = call("sharpen", "hub", "--weights", "0.5,0.25,0", cwd=tmp_path)
+    assert "kept; there is no valid split to compare on\n" in said.stdout  # nor a test split to report on
+    summary = json.loads((path / "config.json").read_text())
+    assert summary["settings"] == json.loads(json.dumps(asdict(load(path).config)))
+    assert summary["settings"]["asking"] == {"back": 0.5, "rivals": 0.25, "counts": 0.0}
+    assert summary["model_type"] == trained.config.model.name
 
 
 def test_a_graph_without_facts_cannot_be_added_to(trained, tmp_path):

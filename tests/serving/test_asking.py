@@ -108,6 +108,8 @@ def test_nothing_answers_for_itself_where_no_fact_is_a_loop(asked):
         tails = [a.name for a in asked.predict(head="e3", relation=name, k=N)]
         heads = [a.name for a in asked.predict(tail="e3", relation=name, k=N)]
         assert ("e3" in tails) == ("e3" in heads) == (not loopless)
+        (link,) = asked.score([("e3", name, "e3")])
+        assert (link.probability is None) == loopless or link.split == "train"
     assert 0 < dataset.loopless.sum() < 6
 
 

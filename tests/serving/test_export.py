@@ -3,6 +3,7 @@
 import contextlib
 import re
 import sys
+from dataclasses import replace
 from urllib.parse import unquote
 
 import numpy as np
@@ -176,6 +177,23 @@ def test_the_new_answers_to_a_question_as_rdf(odd, drawn_run, tmp_path):
     assert len(found) >= 7
     export(run, tmp_path / "heads.ttl", tail="New York", **asked)
     assert {row[2] for row in statements(tmp_path / "heads.ttl")} == {"http://names/New%20York"}
+
+
+def test_of_two_entities_there_are_as_many_relations_as_the_graph_has(family, drawn_run, tmp_path):
+    written = export(drawn_run(family, "ModulE-HH"), tmp_path / "between.nt", head="ada", tail="hal")
+    assert written.note.startswith("3 new links")
+    assert {row[1] for row in statements(tmp_path / "between.nt")} == {
+        f"urn:modulekge:{name}" for name in family.relations.names
+    }
+
+
+def test_two_names_do_not_become_one_iri(family, drawn_run, tmp_path):
+    names = replace(family.entities, names=("a b", "urn:modulekge:a%20b", *family.entities.names[2:]))
+    run = drawn_run(replace(family, entities=names), "DistMult")
+    asked = {"head": "a b", "relation": "parent"}
+    with pytest.raises(ModulekgeError, match="'a b' and 'urn:modulekge:a%20b' are both entities; choose"):
+        export(run, tmp_path / "a.nt", **asked)
+    export(run, tmp_path / "a.nt", **asked, prefix="n:")
 
 
 def test_the_new_links_of_a_graph_as_rdf(family, drawn_run, tmp_path):

@@ -10,6 +10,7 @@ from web import API, Client
 from modulekge.errors import RunError
 from modulekge.models.table import MODELS
 from modulekge.run.train import load
+from modulekge.serving.export import export
 from modulekge.serving.http import make_app
 from modulekge.serving.metrics import Metrics
 from modulekge.serving.predictor import Predictor
@@ -208,8 +209,41 @@ def test_every_row_is_served(drawn_run, family, name):
     near(answers.json()["answers"][0], [asdict(a) for a in served.predictor.predict(**question, k=4)])
     assert client.post(f"{API}/run/explain", {**question, "tail": "bob"}).status_code == 200
     error = client.post(f"{API}/run/answer-set", question).json()["error"]
-    assert error == "run: has no calibration yet; 'modulekge calibrate' makes it"
+    assert error == "run: has no calibration yet; 'modulekge calibrate run' makes it"
     served.close()
+
+
+def test_what_a_run_shared_without_facts_cannot_say_is_said_without_its_path(drawn_run, family, tmp_path):
+    path = export(drawn_run(family, "ComplEx"), tmp_path / "bare", to="hub", without_facts=True).path
+    served = ServedRun("bare", load(path)).prepare()
+    client = Client(make_app(Service({"bare": served})))
+    said = [
+        client.get(f"{API}/bare/algebra"),
+        client.post(f"{API}/bare/answer-set", {"head": "ada", "relation": "parent"}),
+    ]
+    served.close()
+    assert [response.json()["error"] for response in said] == [
+        "bare: shared without the facts that relations are compared on; ask the run it is of",
+        "bare: holds out no facts to fit probabilities to; train with a valid split",
+    ]
+
+
+@pytest.mark.parametrize(
+    "question", [{"head": "ada", "relation": None}, dict.fromkeys(("head", "relation", "tail"))]
+)
+def test_null_is_as_good_as_nothing(client, question):
+    problem = client.post(f"{API}/kin/predict", {"questions": [question]}).json()
+    assert problem["error"] == "leave out exactly one of head, relation and tail; see /docs"
+    assert problem["field"] == "questions[0]"
+    found = client.post(
+        f"{API}/kin/predict", {"questions": [{"head": "ada", "relation": "parent", "tail": None}]}
+    )
+    assert found.status_code == 200
+
+
+def test_nobody_is_meant_by_an_empty_name(client):
+    problem = client.post(f"{API}/kin/predict", {"questions": [{"head": " _", "relation": "parent"}]}).json()
+    assert problem["error"] == "unknown entity ' _'; there are 8, such as Ada Lovelace, bob, cid"
 
 
 def test_names_with_everything_in_them(drawn_run, odd):

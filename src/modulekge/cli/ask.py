@@ -166,7 +166,8 @@ def sharpen(
     if as_json:
         print(json.dumps(asdict(found) | {"kept": asdict(kept)}))
     else:
-        show.console().print(show.weighed_view(found, kept, changed, run))
+        advice = f"; 'modulekge evaluate {run}' reports on test" if len(loaded.dataset.test) else ""
+        show.console().print(show.weighed_view(found, kept, changed, advice))
 
 
 def _asking(text: str) -> AskingConfig:

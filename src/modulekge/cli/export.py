@@ -27,8 +27,8 @@ def export(
         bool, typer.Option("--without-facts", help="hub: leave the graph's triples out.")
     ] = False,
     relation: Annotated[str | None, typer.Option(help="rdf: a relation; all unless told.")] = None,
-    head: Annotated[str | None, typer.Option(help="rdf: an entity; only its links as head.")] = None,
-    tail: Annotated[str | None, typer.Option(help="rdf: an entity; only its links as tail.")] = None,
+    head: Annotated[str | None, typer.Option(help="rdf: the head, if one question is asked.")] = None,
+    tail: Annotated[str | None, typer.Option(help="rdf: the tail, if one question is asked.")] = None,
     k: Annotated[int | None, typer.Option("-k", help="rdf: how many links; 10 unless told.")] = None,
     prefix: Annotated[str | None, typer.Option(help="rdf: the IRI before names that are none.")] = None,
     expansion: Annotated[

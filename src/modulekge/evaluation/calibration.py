@@ -174,7 +174,8 @@ def _fitted(cells: Float[Tensor, "2 c"], everyone: Float[Tensor, "2 c"], margins
     """The line of own data and some borrowed, with the margins, of which a thousand at most are kept."""
     borrowed = everyone * (_BORROWED / max(1.0, float(everyone[1].sum())))
     slope, offset = fit_line(cells if cells is everyone else cells + borrowed, _CENTRES)
-    kept = margins[torch.arange(0, len(margins), max(1, -(-len(margins) // _KEPT_MARGINS)))]
+    count = min(len(margins), _KEPT_MARGINS)
+    kept = margins[torch.arange(count) * len(margins) // max(1, count)]
     return Line(int(cells[1].sum()), slope, offset, tuple(kept.sort().values.tolist()))
 
 

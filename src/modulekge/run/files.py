@@ -18,6 +18,7 @@ from modulekge.workers import ALONE, Workers
 
 _KINDS = {torch.float32: "F32", torch.float64: "F64", torch.int32: "I32", torch.int64: "I64"}
 _PIECE = 1 << 26  # bytes brought to the CPU at a time
+_DAMAGED = "the run folder is damaged"
 
 
 def write_file(path: Path, content: bytes | str) -> None:
@@ -144,9 +145,9 @@ def _write_rows(file: Any, start: int, rows: Tensor) -> None:
         file.write(piece.cpu().numpy().tobytes())
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path, remedy: str = _DAMAGED) -> dict[str, Any]:
     """Read a file of a run that holds a JSON object."""
-    return _object(path, lambda file: file.read())
+    return _object(path, lambda file: file.read(), remedy)
 
 
 def read_top(path: Path) -> dict[str, Any]:
@@ -154,16 +155,16 @@ def read_top(path: Path) -> dict[str, Any]:
     return _object(path, lambda file: file.readline().rstrip().removesuffix(",") + "}")
 
 
-def _object(path: Path, text: Callable[[TextIO], str]) -> dict[str, Any]:
+def _object(path: Path, text: Callable[[TextIO], str], remedy: str = _DAMAGED) -> dict[str, Any]:
     try:
         with path.open(encoding="utf-8") as file:
             fields = parse_json(text(file))
     except OSError as error:
         raise RunError(f"{path}: {error.strerror}; the run folder is incomplete") from None
     except (ValueError, RecursionError) as error:
-        raise RunError(f"{path}: not valid JSON ({error}); the run folder is damaged") from None
+        raise RunError(f"{path}: not valid JSON ({error}); {remedy}") from None
     if not isinstance(fields, dict):
-        raise RunError(f"{path}: expected an object with keys; the run folder is damaged")
+        raise RunError(f"{path}: expected an object with keys; {remedy}")
     return fields
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
-from modulekge.config import Config, make_config, read_config, write_config
+from modulekge.config import AskingConfig, Config, make_config, read_config, write_config
 from modulekge.data.dataset import SPLITS, Dataset
 from modulekge.errors import ConfigError, RunError
 from modulekge.evaluation.calibration import Calibration
@@ -71,6 +71,11 @@ class RunFolder:
     def calibration_file(self) -> Path:
         """What turns scores into probabilities."""
         return self.path / "calibration.json"
+
+    @property
+    def summary(self) -> Path:
+        """Of a run to share: settings and sizes for other tools."""
+        return self.path / "config.json"
 
     @property
     def back_file(self) -> Path:
@@ -163,8 +168,7 @@ class RunFolder:
             raise RunError(f"{self.path}: no weights yet; 'modulekge resume {self.path}' trains them")
         read_weights(path, model, average=config.train.average > 0)
         if config.asking != NOT_ASKED:
-            if config.asking.counts and not dataset.facts:
-                raise RunError(f"{self.config_file}: asking.counts: there are no facts to count; set it to 0")
+            self.check_asking(config.asking, dataset)
             known = read_back(self.back_file, model, config.asking) if self.back_file.exists() else {}
             model.back = Back(config.asking, dataset.questions("train"), known)
         return model
@@ -189,8 +193,16 @@ class RunFolder:
         return read_checkpoint(self.checkpoint, model, optimizer)
 
     def write_config(self, config: Config) -> None:
-        """Write the settings anew."""
+        """Write the settings anew, and where a shared run repeats them for other tools."""
         write_file(self.config_file, write_config(config))
+        if self.summary.exists():
+            fields = read_json(self.summary) | {"settings": asdict(config)}
+            write_file(self.summary, json.dumps(fields, indent=1, ensure_ascii=False))
+
+    def check_asking(self, asking: AskingConfig, dataset: Dataset) -> None:
+        """Refuse weights for which the graph of a run has no facts."""
+        if asking.counts and not dataset.facts:
+            raise RunError(f"{self.path}: asking.counts: there are no facts to count; set it to 0")
 
     def change_asking(self, config: Config) -> None:
         """Write the settings anew, with other weights of asking back; what was reported is not of these."""
@@ -241,11 +253,11 @@ class RunFolder:
         path = self.report_file(split)
         if not path.exists():
             return None
+        remedy = f"'modulekge evaluate {self.path}' makes it anew"
         try:
-            return Report.from_fields(read_json(path))
+            return Report.from_fields(read_json(path, remedy))
         except ValueError as error:
-            finding = f"not a report ({error})"
-            raise RunError(f"{path}: {finding}; 'modulekge evaluate {self.path}' makes it anew") from None
+            raise RunError(f"{path}: not a report ({error}); {remedy}") from None
 
     def is_reported(self) -> bool:
         """Whether the report on test is kept, and the calibration where valid facts were held out."""
@@ -269,11 +281,11 @@ class RunFolder:
         """Read the calibration, if the run was calibrated."""
         if not self.calibration_file.exists():
             return None
+        remedy = f"'modulekge calibrate {self.path}' makes it anew"
         try:
-            return Calibration.from_fields(read_json(self.calibration_file))
+            return Calibration.from_fields(read_json(self.calibration_file, remedy))
         except ValueError as error:
-            finding = f"{self.calibration_file}: not a calibration ({error})"
-            raise RunError(f"{finding}; 'modulekge calibrate {self.path}' makes it anew") from None
+            raise RunError(f"{self.calibration_file}: not a calibration ({error}); {remedy}") from None
 
     def save_calibration(self, calibration: Calibration) -> None:
         """Keep a calibration of the weights that are kept."""

@@ -47,7 +47,7 @@ def write_hub(run: Run, path: Path, *, without_facts: bool = False) -> str:
     if not without_facts and (calibration := run.folder.calibration()):  # which is of what is not known
         folder.save_calibration(calibration)
     sizes = _sizes(run)
-    write_file(path / "config.json", json.dumps(_config(run, sizes, graph), indent=1, ensure_ascii=False))
+    write_file(folder.summary, json.dumps(_config(run, sizes, graph), indent=1, ensure_ascii=False))
     write_file(path / "README.md", _card(run, sizes, graph, report, dataset.facts))
     facts = f"{sum(len(dataset[split]) for split in SPLITS):,} facts" if dataset.facts else "no facts"
     size = f"{sizes['parameters']:,} weights, {sizes['entities']:,} entities, {facts}"

@@ -33,5 +33,6 @@ def ask_with(run: Run, weights: AskingConfig) -> Run:
         return run
     if is_training(run.folder):
         raise RunError(f"{run.folder.path}: another process is training this run; wait for it")
+    run.folder.check_asking(weights, run.dataset)
     run.folder.change_asking(replace(run.config, asking=weights))
     return load(run.folder.path)

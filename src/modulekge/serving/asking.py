@@ -125,7 +125,15 @@ class Kind:
             known |= marked(facts, heads, others, scores)
         none = torch.zeros_like(known)
         itself = none if self.loopless is None else loops(self.loopless, heads, others, scores)
-        return Rated(scores, log_odds(scores, known | itself), known, itself)
+        odds = log_odds(scores, known | itself).masked_fill(itself, torch.nan)  # nor any probability
+        return Rated(scores, odds, known, itself)
+
+    def best(self, rated: Rated, heads: Ids, others: Ids, closed: Tensor, k: int) -> list[list[Answer]]:
+        """Return the best answers to each question that are not closed; where there are too few, fewer."""
+        best = rated.scores.masked_fill(closed, -torch.inf).topk(k).indices
+        left = (~closed).sum(1).tolist()
+        rows = self.answers(rated, heads, others, best)
+        return [row[:count] for row, count in zip(rows, left, strict=True)]
 
     def splits(self, heads: Ids, others: Ids, ids: Int[Tensor, "b k"]) -> list[list[Split | None]]:
         """Return where the triple of each answer stands."""

@@ -279,7 +279,7 @@ async def _validation_problem(request: Request, error: Exception) -> JSONRespons
             return _json(400, "the body is not valid JSON; send an object as /docs describes it")
         if found["type"] == "model_attributes_type" and not place:
             return _json(422, "the body is no object; send one, with 'content-type: application/json'")
-        if not kinds or found["type"] not in ("missing", "none_required"):
+        if not kinds or not (found["type"] in ("missing", "none_required") or found["input"] is None):
             field = _field([part for i, part in enumerate(place) if i not in kinds])
             return _json(422, f"{field or 'the body'}: {found['msg']}; see /docs", field)
     # What is missing from each kind of question belongs to another kind

@@ -70,5 +70,6 @@ def _chunk(chances: Scores, heads: Ids, relation: int, k: int) -> Chunk:
 def answered(dataset: Dataset, relation: int, device: torch.device) -> Bool[Tensor, " e"]:
     """Say of which entities a relation asks no more: it never has two answers, and these have one."""
     heads = torch.arange(len(dataset.entities))
-    counts = dataset.known.counts(heads, torch.full_like(heads, relation))
-    return ((counts > 0) & dataset.single[relation]).to(device)
+    if not dataset.single[relation]:
+        return torch.zeros_like(heads, dtype=torch.bool, device=device)
+    return (dataset.known.counts(heads, torch.full_like(heads, relation)) > 0).to(device)

@@ -8,7 +8,7 @@ from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import UnknownNameError
 from modulekge.serving.asking import Question
 from modulekge.serving.facts import Direction, Facts, Group
-from modulekge.serving.search import Search
+from modulekge.serving.search import Search, plain
 from modulekge.serving.views import (
     EntityCard,
     EntityItem,
@@ -156,7 +156,8 @@ def _find(vocabulary: Vocabulary, search: Search, text: str, field: str) -> int:
         raise UnknownFieldError(
             f"{shown!r} is the label of {len(found)}; give one of the names {names}", field
         )
-    near = " or ".join(vocabulary.label(i) for i in search.find(text)[:3].tolist())
+    alike = search.find(text)[:3].tolist() if plain(text) else []
+    near = " or ".join(vocabulary.label(i) for i in alike)
     some = ", ".join(vocabulary.label(i) for i in range(min(3, len(vocabulary))))
     advice = f"did you mean {near}?" if near else f"there are {len(vocabulary):,}, such as {some}"
     raise UnknownFieldError(f"unknown {vocabulary.kind} {shown!r}; {advice}", field)

@@ -1,19 +1,23 @@
 """What surrounds an entity: some of its facts, and the links that are most probably missing."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice, zip_longest
+from itertools import chain, zip_longest
 
 import numpy as np
+import torch
+from jaxtyping import Bool
+from torch import Tensor
 
-from modulekge.serving.asking import Answer, Question
+from modulekge.serving.asking import Answer
 from modulekge.serving.facts import Facts
+from modulekge.serving.links import answered
 from modulekge.serving.lookup import Lookup
 from modulekge.serving.predictor import Predictor
 from modulekge.serving.views import DrawnLink, Neighbourhood
 
 _QUESTIONS = 16  # relations and directions of an entity that are asked, all at once
-_SPARE = 4  # answers to a question beyond those wanted, since some are ruled out
 
 _Around = tuple[int, int, Answer | None]  # question, other end, and the answer of a new link
 
@@ -40,11 +44,10 @@ class Neighbours:
         """Return at most so many known facts, of each relation in turn, and so many new links."""
         groups = self._facts.groups(entity)
         turns = zip_longest(
-            *([(group.question, other) for other in group.others.tolist()] for group in groups)
+            *([(group.question, other, None) for other in group.others.tolist()] for group in groups)
         )
-        facts = islice((fact for fact in chain.from_iterable(turns) if fact), known)
-        links: list[_Around] = [(question, other, None) for question, other in facts]
-        links += self._predicted(entity, predicted) if predicted else []
+        facts = self._distinct(entity, (fact for fact in chain.from_iterable(turns) if fact))
+        links = [*facts[:known], *(self._predicted(entity, predicted) if predicted else [])]
         nodes = dict.fromkeys([entity, *(other for _, other, _ in links)])
         return Neighbourhood(
             [self.lookup.item(i) for i in nodes], [self._drawn(entity, *link) for link in links]
@@ -52,41 +55,50 @@ class Neighbours:
 
     def _predicted(self, entity: int, count: int) -> list[_Around]:
         """Ask the relations that an entity has, or else the most used ones, in one batch."""
-        n, dataset = self._facts.n_relations, self.asked.run.dataset
+        dataset, kind, device = self.asked.run.dataset, self.asked.entities, self.asked.table.device
         have = [group.question for group in self._facts.groups(entity)]
         used = np.argsort(-np.tile(self._facts.of_relation, 2), kind="stable").tolist()
         asked = [q for q in have or used if not (have and q in self._single)][:_QUESTIONS]
-        name = dataset.entities.names[entity]
-        questions = [
-            Question(name, dataset.relations.names[q])
-            if q < n
-            else Question(None, dataset.relations.names[q - n], name)
-            for q in asked
-        ]
-        rows = self.asked.predict_many(questions, min(count + _SPARE, len(dataset.entities)), "exclude")
-        found: list[tuple[int, int, Answer]] = [
-            (question, other, answer)
-            for question, row in zip(asked, rows, strict=True)
-            for answer in row
-            if self._open(question, other := dataset.entities.find(answer.name))
-        ]
-        found.sort(key=lambda link: _order(link[2]))
-        return [*found[:count]]
+        found: list[_Around] = []
+        for first in range(0, len(asked), kind.at_once):
+            part = asked[first : first + kind.at_once]
+            heads, relations = torch.tensor([[entity] * len(part), part], device=device)
+            rated = kind.rate(heads, relations)
+            taken = torch.stack([self._taken(question) for question in part]).to(device)
+            closed = rated.known | rated.loops | taken
+            rows = kind.best(rated, heads, relations, closed, min(count, len(dataset.entities)))
+            found += [
+                (question, dataset.entities.find(answer.name), answer)
+                for question, row in zip(part, rows, strict=True)
+                for answer in row
+            ]
+        return self._distinct(entity, sorted(found, key=_order))[:count]
 
-    def _open(self, question: int, other: int) -> bool:
-        """Say whether the other end may be asked for at all: it has no answer yet, or may have several."""
+    def _taken(self, question: int) -> Bool[Tensor, " e"]:
+        """Say which other ends are asked for no more: they have one answer already, and no more than one."""
         n = self._facts.n_relations
-        back = (question + n) % (2 * n)
-        return back not in self._single or back not in self._facts.around(other)[:, 0]
+        return answered(self.asked.run.dataset, (question + n) % (2 * n), torch.device("cpu"))
+
+    def _distinct(self, entity: int, links: Iterable[_Around]) -> list[_Around]:
+        """Leave out what came before: an entity finds a link to itself from both ends."""
+        first: dict[tuple[int, int, int], _Around] = {}
+        for link in links:
+            first.setdefault(self._triple(entity, *link[:2]), link)
+        return [*first.values()]
+
+    def _triple(self, entity: int, question: int, other: int) -> tuple[int, int, int]:
+        n = self._facts.n_relations
+        return (entity, question, other) if question < n else (other, question - n, entity)
 
     def _drawn(self, entity: int, question: int, other: int, answer: Answer | None) -> DrawnLink:
-        n, names = self._facts.n_relations, self.asked.run.dataset.entities.names
-        head, tail = (entity, other) if question < n else (other, entity)
-        relation = self.lookup.relation(question % n)
+        head, r, tail = self._triple(entity, question, other)
+        names, relation = self.asked.run.dataset.entities.names, self.lookup.relation(r)
         probability = None if answer is None else answer.probability
         return DrawnLink(names[head], relation.name, relation.label, names[tail], answer is None, probability)
 
 
-def _order(answer: Answer) -> tuple[float, int]:
+def _order(link: _Around) -> tuple[float, int]:
     """The most probable first; without probabilities the best of each question, for they do not compare."""
+    answer = link[2]
+    assert answer is not None
     return (0.0 if answer.probability is None else -answer.probability, answer.rank)

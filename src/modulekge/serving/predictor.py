@@ -62,7 +62,8 @@ class Predictor:
         return found
 
     @cached_property
-    def _entities(self) -> Kind:
+    def entities(self) -> Kind:
+        """Questions for entities."""
         dataset, model, device = self.run.dataset, self.run.model, self.table.device
         n = dataset.n_questions
         return Kind(
@@ -107,7 +108,7 @@ class Predictor:
         if known not in get_args(Known):
             raise QuestionError(f"known = {known!r}: expected {' or '.join(get_args(Known))}")
         found: dict[int, list[Answer]] = {}
-        for kind in (self._entities, self._relations):
+        for kind in (self.entities, self._relations):
             places = [i for i, question in enumerate(questions) if self._kind(question) is kind]
             if places:
                 count = kind.count(k)
@@ -118,7 +119,7 @@ class Predictor:
         return [found[i] for i in range(len(questions))]
 
     def _kind(self, question: Question) -> Kind:
-        return self._relations if question.relation is None else self._entities
+        return self._relations if question.relation is None else self.entities
 
     def _ids(self, question: Question) -> tuple[int, int]:
         """Return (head, relation), which asks for entities, or (head, tail), which asks for relations."""
@@ -139,7 +140,7 @@ class Predictor:
         Those whose log-odds are no less than what a share ``coverage`` of the valid facts reach, of the same
         relation and direction where they are enough, else of all; and always the best one.
         """
-        calibration, kind = self._calibrated(), self._entities
+        calibration, kind = self._calibrated(), self.entities
         asked = torch.tensor([self._ids(Question(head, relation, tail))], device=self.table.device)
         heads, relations = asked.unbind(1)
         least, line = calibration.least(int(relations), coverage)
@@ -150,7 +151,7 @@ class Predictor:
         reached = candidates if least is None else max(1, int((new >= least).sum()))
         best = new.topk(min(reached, candidates)).indices[None]
         (answers,) = kind.answers(rated, heads, relations, best)
-        return AnswerSet(answers, coverage, candidates, line.triples, line is not calibration.together)
+        return AnswerSet(answers, coverage, candidates, len(line.margins), line is not calibration.together)
 
     def _calibrated(self) -> Calibration:
         if self.calibration is None:
@@ -188,12 +189,12 @@ class Predictor:
 
     def _rated_links(self, triples: Triples) -> list[Link]:
         order = asking_order(self.run.model, triples[:, 1])
-        parts = triples[order].to(self.table.device).split(self._entities.at_once)
+        parts = triples[order].to(self.table.device).split(self.entities.at_once)
         links = [link for part in parts for link in self._links(part)]
         return [links[i] for i in order.argsort().tolist()]
 
     def _links(self, triples: Triples) -> list[Link]:
-        dataset, kind = self.run.dataset, self._entities
+        dataset, kind = self.run.dataset, self.entities
         heads, relations, tails = triples.unbind(1)
         rated = kind.rate(heads, relations)
         splits = kind.splits(heads, relations, tails[:, None])
@@ -212,14 +213,10 @@ class Predictor:
 
 
 def _best(kind: Kind, questions: Int[Tensor, "b 2"], k: int, known: Known) -> list[list[Answer]]:
-    """Return the best answers to each question; where there are too few, fewer."""
     heads, others = questions.unbind(1)
     rated = kind.rate(heads, others)
     closed = rated.loops | rated.known if known == "exclude" else rated.loops
-    best = rated.scores.masked_fill(closed, -torch.inf).topk(k).indices
-    left = (~closed).sum(1).tolist()
-    rows = kind.answers(rated, heads, others, best)
-    return [row[:count] for row, count in zip(rows, left, strict=True)]
+    return kind.best(rated, heads, others, closed, k)
 
 
 def _ranks(scores: Tensor, answers: Ids, known: Tensor) -> list[int]:

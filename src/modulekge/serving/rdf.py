@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from modulekge.data.rdf import rdf_module
+from modulekge.data.vocabulary import PLURAL, Vocabulary
 from modulekge.errors import ConfigError
 from modulekge.run.train import Run
+from modulekge.serving.asking import FEW
 from modulekge.serving.predictor import Predictor
 
 Prediction = tuple[str, str, str, float, float | None]  # head, relation, tail, score, probability if known
@@ -66,6 +68,14 @@ class _Writer:
             return self.rdf.NamedNode(self.prefix + quote(name, safe=""))
 
 
+def _check_apart(names: Vocabulary, prefix: str) -> None:
+    """Refuse a prefix that makes of one name the IRI that another one is."""
+    bare = [name.removeprefix(prefix) for name in names.names if name.startswith(prefix)]
+    if bare and (same := set(map(unquote, bare)) & set(names.names)):
+        finding = f"prefix {prefix!r}: {min(same)!r} and {prefix + quote(min(same), safe='')!r} are both"
+        raise ConfigError(f"{finding} {PLURAL[names.kind]}; choose another --prefix")
+
+
 def write_links(
     run: Run,
     path: Path,
@@ -73,21 +83,23 @@ def write_links(
     relation: str | None = None,
     head: str | None = None,
     tail: str | None = None,
-    k: int = 10,
+    k: int | None = None,
     prefix: str = PREFIX,
 ) -> str:
     """Write the ``k`` best new answers to a question, or the most probable new links of a whole graph."""
+    for names in (run.dataset.entities, run.dataset.relations):
+        _check_apart(names, prefix)
     count = write_rdf(new_links(run, relation, head, tail, k), path, prefix)
     return f"{count} new links, each a statement with its score"
 
 
 def new_links(
-    run: Run, relation: str | None, head: str | None, tail: str | None, k: int
+    run: Run, relation: str | None, head: str | None, tail: str | None, k: int | None = None
 ) -> Iterator[Prediction]:
     """Yield what is written as RDF: without a head and a tail, links of the relation, or of all."""
     asked = Predictor(run)
     if head is None and tail is None:
-        for link in asked.links(None if relation is None else [relation], k):
+        for link in asked.links(None if relation is None else [relation], FEW if k is None else k):
             yield link.head, link.relation, link.tail, link.score, link.probability
         return
     entities, relations = run.dataset.entities, run.dataset.relations

@@ -141,8 +141,6 @@ class ServedRun:
     def answer_set(self, question: Question, coverage: float) -> "Future[AnswerSetView]":
         """Return as many new answers as contain the missing one with this probability."""
         asked = self.lookup.question(question)
-        if self.predictor.calibration is None:  # said here without the path of the run
-            raise RunError(f"{self.name}: has no calibration yet; 'modulekge calibrate' makes it")
         return self._later(lambda: self._answer_set(asked, coverage))
 
     def _answer_set(self, asked: Question, coverage: float) -> AnswerSetView:
@@ -184,7 +182,14 @@ class ServedRun:
         return self._later(lambda: self._algebra)
 
     def _later(self, call: Callable[[], T]) -> "Future[T]":
-        return self.calls.ask(call)
+        return self.calls.ask(lambda: self._by_name(call))
+
+    def _by_name(self, call: Callable[[], T]) -> T:
+        """Call; what is wrong with the run is said of its name, for its path is nobody's business."""
+        try:
+            return call()
+        except RunError as error:
+            raise RunError(str(error).replace(str(self.run.folder.path), self.name)) from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import astuple
-from pathlib import Path
 from typing import TypeVar
 
 from rich.console import Group, RenderableType
@@ -31,7 +30,7 @@ def answers_view(question: str, answers: list[Answer]) -> RenderableType:
     sure = any(a.probability is not None for a in answers)
     table = new_table(" ", "answer", " score", *([" probability"] if sure else []), "")
     for a in answers:
-        name = _called(a.label, a.name)
+        name = called(a.label, a.name)
         chance = [_percent(a.probability)] if sure else []
         table.add_row(str(a.rank), name, f"{a.score:.3f}", *chance, _standing(a.split))
     return Group(Text(question, "bold"), table)
@@ -66,10 +65,11 @@ def links_table(links: Iterable[Link], dataset: Dataset) -> Table:
 
 
 def _shown(vocabulary: Vocabulary, name: str) -> str:
-    return _called(vocabulary.labels.get(name, name), name)
+    return called(vocabulary.labels.get(name, name), name)
 
 
-def _called(label: str, name: str) -> str:
+def called(label: str, name: str) -> str:
+    """Say a name after its label, where the two differ."""
     return label if label == name else f"{label} ({name})"
 
 
@@ -112,10 +112,10 @@ def calibration_view(calibration: Calibration, relations: Vocabulary) -> Rendera
     return Group(fitted, "", table, "", covered, *(Text(note, "dim") for note in notes))
 
 
-def weighed_view(found: Weighed, kept: AskingConfig, changed: bool, path: Path) -> RenderableType:
-    """The best weights of asking back, those that are kept, and none."""
+def weighed_view(found: Weighed, kept: AskingConfig, changed: bool, advice: str) -> RenderableType:
+    """The best weights of asking back, those that are kept, and none; then what can be done with them."""
     if not found.tried:
-        return f"kept; there is no valid split to compare on. 'modulekge evaluate {path}' reports on test"
+        return f"kept; there is no valid split to compare on{advice}"
     table = new_table(" back", " rivals", " counts", " valid MRR", "")
     plain = found.tried[0][0]
     best = sorted(found.tried, key=lambda one: -one[1])
@@ -124,11 +124,7 @@ def weighed_view(found: Weighed, kept: AskingConfig, changed: bool, path: Path) 
         marks = ["kept"] * (weights == kept) + ["nobody is asked"] * (weights == plain)
         table.add_row(*(f"{w:g}" for w in astuple(weights)), figure(mrr), ", ".join(marks))
     compared = f"{len(found.tried)} choices of weights, {found.questions:,} questions of valid"
-    done = (
-        f"probabilities are made anew; 'modulekge evaluate {path}' reports on test"
-        if changed
-        else "the settings of the run stay as they are"
-    )
+    done = f"probabilities are made anew{advice}" if changed else "the settings of the run stay as they are"
     return Group(table, "", Text(compared, "dim"), done)
 
 

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from modulekge.serving.explain import Explanation, Fact, Neighbour, Route
 from modulekge.serving.relations import Finding, RelationAlgebra
+from modulekge.show.answers import called
 from modulekge.show.console import new_table
 
 _FEW_BELIEFS = 8
@@ -66,7 +67,7 @@ def _walk(route: Route) -> str:
 
 
 def _neighbours(label: str, near: tuple[Neighbour, ...]) -> Text:
-    names = ", ".join(f"{n.label} {n.likeness:.2f}" for n in near)
+    names = ", ".join(f"{called(n.label, n.name)} {n.likeness:.2f}" for n in near)
     return Text.assemble((f"nearest to {label}: ", "bold"), names)
 
 

@@ -59,6 +59,7 @@ export function reliability(before, after) {
 
 function drawn(points, x, y, name) {
   const places = points.map(([epoch, value]) => [x(epoch), y(value)]);
+  if (!places.length) return null;
   if (places.length === 1) return svg(`circle.point.${name}`, { cx: places[0][0], cy: places[0][1], r: 3 });
   return svg(`path.curve.${name}`, { d: `M${places.map((place) => place.join(" ")).join("L")}` });
 }
