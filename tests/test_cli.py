@@ -183,6 +183,22 @@ BAD = {
     "neither": (["predict", "run", "--relation", "r0"], "leave out exactly one of head, relation and tail"),
     "corrupt weights": (["evaluate", "broken"], "weights.safetensors: not a readable safetensors file"),
     "id out of range": (["evaluate", "ranged"], "relation id"),
+    "a section and a number": (
+        ["train", "graph.tsv", "--set", "train.epochs=2", "--set", "train=5"], "expected a section [train]"
+    ),
+    "one column twice": (["data", "info", "wide.csv", "--columns", "01,1,2"], "columns '01,1,2': expected"),
+    "relations that cannot be predicted": (
+        ["train", "graph.tsv", "--model", "RotatE", "--set", "loss.relations=1", "--out", "new"],
+        "its scores are not linear in the relation; set loss.relations = 0",
+    ),
+    "relations that cannot be tied": (
+        ["train", "graph.tsv", "--model", "ModulE-HH", "--set", "model.reciprocal=tied", "--out", "new"],
+        "have no adjoints",
+    ),
+    "the folder one is in": (["train", "graph.tsv", "--out", "."], ".: cannot become a run"),
+    "no text": (["train", "graph.tsv", "--out", "a\udcff"], "cannot become a run"),
+    "a pipe": (["data", "info", "/dev/null"], "/dev/null: neither a file nor a folder"),
+    "no place for a database": (["tune", "graph.tsv", "--out", "what?"], "for the '?'; choose another"),
     "folder in use": (["train", "graph.tsv", "--out", "run"], "exists already"),
     "file in the way": (["train", "graph.tsv", "--out", "graph.tsv/run"], "cannot be made"),
 }  # fmt: skip

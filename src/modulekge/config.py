@@ -129,6 +129,7 @@ class Config:
             )
 
 
+LEAST_RATE = 1e-9
 _BOUNDS = (
     ("model.k", 1, 1 << 20),
     ("model.scalar_scale", 1e-12, 1e6),
@@ -148,7 +149,7 @@ _BOUNDS = (
     ("penalty.p", 2, 6),
     ("train.epochs", 1, 1_000_000),
     ("train.batch", 1, 1 << 24),
-    ("train.lr", 1e-9, 1e3),
+    ("train.lr", LEAST_RATE, 1e3),
     ("train.decay", 1e-3, 1),
     ("train.drop_after", 0, 1_000_000),
     ("train.plateau", 0, 1_000_000_000),
@@ -224,7 +225,7 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """Lay settings over others, section by section."""
     joint = {**below, **above}
     for key in below.keys() & above.keys():
-        if isinstance(below[key], Mapping):
+        if isinstance(below[key], Mapping) and isinstance(above[key], Mapping):
             joint[key] = {**below[key], **above[key]}
     return joint
 

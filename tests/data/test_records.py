@@ -47,6 +47,17 @@ def test_whole_numbers_are_names_and_columns_are_chosen(tmp_path):
     assert rows(read_file(path, ("1", "3", "4"))) == [("a", "r", "b")]
 
 
+def test_arrays_may_begin_with_their_titles(tmp_path):
+    path = write_json(tmp_path / "g.jsonl", [["start", "weight", "kind", "end"], ["a", 0.5, "r", "b"]])
+    assert rows(read_file(path, ("start", "kind", "end"))) == [("a", "r", "b")]
+    with pytest.raises(DataError, match="columns '01,1,2': expected three"):
+        read_file(path, ("01", "1", "2"))
+    path = write_json(tmp_path / "g.jsonl", [["tail", "head", "relation"], ["b", "a", "r"]])
+    assert rows(read_file(path)) == [("a", "r", "b")]
+    path = write_json(tmp_path / "g.jsonl", [["weight", "s", "p", "o"], [1, "a", "r", "b"]])
+    assert rows(read_file(path, ("2", "3", "4"))) == [("a", "r", "b")]
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -18,6 +18,7 @@ from modulekge.evaluation.scoring import entity_scores, entity_scores_each
 from modulekge.models.back import Back
 from modulekge.models.model import Model
 from modulekge.models.table import MODELS
+from modulekge.run.files import write_tensors
 from modulekge.run.folder import RunFolder
 from modulekge.run.hub import write_hub
 from modulekge.run.weights import new_model
@@ -208,10 +209,22 @@ def test_what_was_reckoned_with_other_weights_is_not_used(run):
     run.folder.write_config(run.config)
 
 
+def test_what_was_reckoned_by_a_model_that_is_gone_is_not_used(run):
+    modulekge.calibrate(modulekge.load(run.folder.path))
+    other = modulekge.load(run.folder.path)
+    with torch.no_grad():
+        other.model.entity_scalar.mul_(2)
+    other.folder.save_back(other.model)
+    assert modulekge.load(run.folder.path).model.back.offsets == {}
+
+
 def test_what_belongs_to_another_graph_is_refused(run):
     model = drawn("ModulE-HH", False, False, run.config.asking)
     model.back.offsets[0] = torch.zeros(N)
     run.folder.save_back(model)
+    assert modulekge.load(run.folder.path).model.back.offsets == {}
+    unmarked = {"asking": repr(run.config.asking)}
+    write_tensors(run.folder.back_file, {"offset:0": torch.zeros(N)}, unmarked)
     with pytest.raises(RunError, match="offset:0 is not of this run; remove the file, it is made anew"):
         modulekge.load(run.folder.path)
     run.folder.back_file.unlink()

@@ -1,6 +1,7 @@
 """Weights of asking back: their MRR is that of a ranking with them, and the best are kept."""
 
 import json
+import shutil
 from dataclasses import asdict, astuple, replace
 
 import pytest
@@ -11,12 +12,13 @@ import modulekge
 from modulekge.config import AskingConfig
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
-from modulekge.errors import DataError
+from modulekge.errors import DataError, RunError
 from modulekge.evaluation import sharpening
 from modulekge.evaluation.evaluate import rank
 from modulekge.evaluation.metrics import metrics
 from modulekge.evaluation.sharpening import WEIGHTS, weigh
 from modulekge.models.back import Back
+from modulekge.run.sharpen import ask_with
 
 
 def names(kind, count):
@@ -102,6 +104,19 @@ def test_the_command_says_what_is_kept(run, tmp_path):
     done = call("sharpen", folder, cwd=tmp_path)
     assert "nobody is asked" in done.stdout
     assert "the settings of the run stay as they are" in done.stdout
+
+
+def test_what_was_found_before_a_run_was_trained_on_is_not_kept(run, tmp_path):
+    path = tmp_path / "run"
+    shutil.copytree(run.folder.path, path)
+    old = modulekge.load(path)
+    modulekge.resume(path, {"train.epochs": 12, "train.lr": 0.05})
+    before = {file.name: file.read_bytes() for file in path.iterdir()}
+    for late in (modulekge.calibrate, lambda run: ask_with(run, AskingConfig(1.0))):
+        with pytest.raises(RunError, match="has changed since it was read; do this again"):
+            late(old)
+    assert {file.name: file.read_bytes() for file in path.iterdir()} == before
+    assert modulekge.sharpen(path).config.train.epochs == 12
 
 
 def test_without_valid_there_is_nothing_to_compare_on(drawn_run):

@@ -10,6 +10,7 @@ from program import call
 from safetensors.torch import load_file
 
 import modulekge
+from modulekge.config import LEAST_RATE
 from modulekge.data.addition import enlarge
 from modulekge.data.dataset import Dataset
 from modulekge.data.reading import named_facts, read_facts
@@ -185,6 +186,18 @@ def test_a_run_goes_on_at_the_rate_it_ended_with(family, tmp_path, quick):
     assert asked.config.train.lr == 0.5
 
 
+def test_a_rate_that_has_decayed_to_nothing_is_the_least_there_is(family, tmp_path, quick):
+    settings = {**TINY, "train.decay": 1e-3, "train.epochs": 5}
+    new = modulekge.add(train(family, "DistMult", settings, tmp_path / "run"), NEW, tmp_path / "new")
+    assert new.config.train.lr == LEAST_RATE
+
+
+def test_what_cannot_be_refreshed_makes_nothing(run, tmp_path):
+    with pytest.raises(ConfigError, match="refresh = -1: expected a number of epochs"):
+        modulekge.add(run, NEW, tmp_path / "new", refresh=-1)
+    assert not (tmp_path / "new").exists()
+
+
 def test_without_a_valid_split_a_refresh_is_what_is_loaded(family, tmp_path, quick):
     alone = replace(family, valid=family.valid[:0])
     run = train(alone, "ModulE-RC", TINY, tmp_path / "run")
@@ -282,6 +295,8 @@ def test_what_is_added_obeys_the_rules_of_the_graph(tmp_path, model, settings):
         ([("a", "r", "b"), ("a", "r", "b", "c")], "triple 2"),
         ([("a", "", "b")], "expected three names"),
         (["abc"], "expected three names"),
+        ([("a", "r", "b"), ("a", "r", "\ud800")], "triple 2: the tail holds half of a character"),
+        ([("a\0b", "r", "b")], "triple 1: the head holds a NUL character"),
     ],
 )
 def test_what_are_no_triples_of_names_is_refused(run, tmp_path, facts, message):

@@ -8,7 +8,17 @@ from typing import Annotated
 import typer
 
 from modulekge import show
-from modulekge.cli.app import Columns, Descriptions, Json, Labels, RunArgument, Settings, app, split_columns
+from modulekge.cli.app import (
+    Columns,
+    Descriptions,
+    Json,
+    Labels,
+    RunArgument,
+    Settings,
+    app,
+    kept_in,
+    split_columns,
+)
 from modulekge.config import parse_setting
 from modulekge.data.addition import enlarge
 from modulekge.data.reading import read_facts
@@ -45,8 +55,12 @@ def add(
         err.print(note)
     folder = fold_in(source, addition, out, [parse_setting(text) for text in settings or ()])
     with show.TrainingDisplay(max(1, refresh), 1) as display:
-        for event in train_on(folder, refresh):
-            display.show(event)
+        try:
+            for event in train_on(folder, refresh):
+                display.show(event)
+        except KeyboardInterrupt:
+            err.print(f"the facts are in {folder.path}; 'modulekge resume {folder.path}' goes on training")
+            raise
     moved = drift(source, load(folder.path)) if refresh else None
     if as_json:
         found = {"run": str(folder.path), **addition.counts(), "drift": moved and asdict(moved)}
@@ -56,4 +70,4 @@ def add(
     unmoved = addition.counts()["between_known"]
     if unmoved and not refresh:
         err.print(f"facts between known entities ({unmoved:,}) move nothing; --refresh 5 trains on them")
-    err.print(f"kept in {folder.path}; ask it: modulekge predict {folder.path} --head ... --relation ...")
+    err.print(kept_in(folder.path))

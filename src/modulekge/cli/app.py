@@ -4,6 +4,7 @@ import os
 import sys
 from io import TextIOWrapper
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, NoReturn, cast
 
 import typer
@@ -84,8 +85,15 @@ def print_notes(dataset: Dataset) -> None:
         show.console(stderr=True).print(note)
 
 
+def kept_in(path: Path) -> str:
+    """Say where a run is, and how to ask it."""
+    return f"kept in {path}; ask it: modulekge predict {quote(str(path))} --head ... --relation ..."
+
+
 def main() -> NoReturn:
     """Run a command; what a user can mend is one line on stderr and exit code 2."""
+    if sys.stderr is None:  # it was closed, so nobody wants to see it
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name the terminal cannot show is no failure

@@ -27,6 +27,7 @@ from modulekge.cli.app import (
     RunArgument,
     Settings,
     app,
+    kept_in,
     open_data,
     print_notes,
     split_columns,
@@ -167,7 +168,7 @@ def _train(
         err.print(f"make its probabilities: modulekge calibrate {folder.path}")
     else:
         _calibrate(folder)
-    err.print(f"kept in {folder.path}; ask it: modulekge predict {folder.path} --head ... --relation ...")
+    err.print(kept_in(folder.path))
 
 
 def _watch(
@@ -261,7 +262,7 @@ def evaluate(
 
 
 def _evaluate(path: Path, split: str, every: bool, as_json: bool) -> Report:
-    report = _ranked(path, split)
+    run, report = _ranked(path, split)
     if workers().leads:
         try:  # who may not write into the folder has seen it, and it is kept if nobody reads it
             if as_json:
@@ -269,16 +270,17 @@ def _evaluate(path: Path, split: str, every: bool, as_json: bool) -> Report:
             else:
                 show.console().print(show.report_view(report, every))
         finally:
-            RunFolder(path).save_report(report)
+            run.check_current()
+            run.folder.save_report(report)
     return report
 
 
-def _ranked(path: Path, split: str) -> Report:
+def _ranked(path: Path, split: str) -> tuple[Run, Report]:
     """Rank a split with all processes that there are."""
     run = on_device(load(path, workers(RunFolder.existing(path).config().train.shards)))
     questions = 2 * len(run.dataset[split])  # which refuses what is no split
     with show.ranking_display(questions) as watch:
-        return evaluate_model(run.model, run.dataset, cast(Split, split), watch)
+        return run, evaluate_model(run.model, run.dataset, cast(Split, split), watch)
 
 
 def make_calibration(run: Run) -> Calibration:

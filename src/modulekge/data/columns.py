@@ -28,12 +28,14 @@ def known_places(titles: Sequence[str]) -> dict[str, int] | None:
 
 def by_number(columns: Sequence[str]) -> bool:
     """Say whether columns are chosen by number rather than by name."""
-    if len(columns) != 3 or not all(columns) or len(set(columns)) != 3:
+    numbered = all(column.isdecimal() for column in columns)
+    distinct = {int(column) if numbered else column for column in columns}
+    if len(columns) != 3 or not all(columns) or len(distinct) != 3:
         raise DataError(
             f"columns {','.join(columns)!r}: expected three, of head, relation and tail, "
             "such as subject,predicate,object or 1,3,2"
         )
-    return all(column.isdecimal() for column in columns)
+    return numbered
 
 
 def chosen_places(place: str, titles: Sequence[str], columns: Sequence[str]) -> dict[str, int]:

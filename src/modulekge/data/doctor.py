@@ -122,8 +122,8 @@ def _shape(survey: Survey) -> Iterator[Finding]:
             f"{density:.1f} triples for each entity in train",
             "sparse: expect modest figures; more facts per entity help more than any setting",
         )
-    kinds = {row.category for row in survey.per_relation if row.triples["train"]}
-    counts = {kind: sum(row.category == kind for row in survey.per_relation) for kind in sorted(kinds)}
+    kinds = [row.category for row in survey.per_relation if row.triples["train"]]
+    counts = {kind: kinds.count(kind) for kind in sorted(set(kinds))}
     yield Finding(
         "note",
         "relations by cardinality: " + ", ".join(f"{count} {kind}" for kind, count in counts.items()),

@@ -12,6 +12,7 @@ from modulekge.data.dataset import Dataset
 from modulekge.data.files import read_file
 from modulekge.data.layouts import read_folder
 from modulekge.data.places import place
+from modulekge.data.records import checked_names
 from modulekge.data.splitting import split_triples
 from modulekge.data.tables import Graph, gathered, numbered
 from modulekge.data.texts import LONGEST, bounded, read_texts
@@ -83,6 +84,10 @@ def named_facts(triples: Iterable[Sequence[str]]) -> Facts:
             or not all(isinstance(x, str) and x for x in row)
         ):
             raise DataError(f"triple {number}: {row!r}: expected three names: head, relation and tail")
+        try:
+            checked_names(row)
+        except ValueError as error:
+            raise DataError(f"triple {number}: {error}") from None
     if not rows:
         raise DataError("no triples; give at least one of head, relation and tail")
     entities, relations, (ids,) = _encode(Graph((gathered(rows),)))
@@ -92,7 +97,9 @@ def named_facts(triples: Iterable[Sequence[str]]) -> Facts:
 def _read(
     path: Path, columns: Sequence[str] | None, labels: Path | None, descriptions: Path | None
 ) -> tuple[Vocabulary, Vocabulary, tuple[Triples, ...], list[str], bool]:
-    if not (path.is_file() or path.is_dir()):
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise DataError(f"{path}: neither a file nor a folder; write what it holds to a file first")
+    if not path.exists():
         raise DataError(f"{path}: no such file or folder; 'modulekge data list' names the known data sets")
     graph = (read_folder if path.is_dir() else read_file)(path, columns)
     called = read_texts(labels, "label") if labels else {}

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from modulekge.data.columns import chosen_places, listed, titled_places, undecided
+from modulekge.data.columns import by_number, chosen_places, known_places, listed, titled_places, undecided
 from modulekge.data.lines import numbered_lines
 from modulekge.data.tables import BATCH, ROLES, SCHEMA, gathered
 from modulekge.errors import DataError
@@ -42,6 +42,8 @@ def json_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[Row 
                 record = _record(text)
                 if not keys:
                     keys, width = _keys(place, record, columns), len(record)
+                    if isinstance(record, list) and _is_header(record, keys, columns):
+                        continue
                 yield _row(record, keys, width if columns is None else 0)
             except DataError as error:
                 yield error
@@ -74,7 +76,13 @@ def _keys(place: str, record: dict[str, Any] | list[Any], columns: Sequence[str]
         return list(chosen_places(place, titles, columns).values())
     if len(record) != 3:
         raise undecided(place, titles)
-    return [0, 1, 2]
+    return list((known_places(titles) or dict(zip(ROLES, range(3), strict=True))).values())
+
+
+def _is_header(first: list[Any], keys: list[int], columns: Sequence[str] | None) -> bool:
+    """Say whether the first array holds titles: those that columns are chosen by, or known ones."""
+    by_name = columns is not None and not by_number(columns)
+    return by_name or known_places([str(first[key]) for key in keys]) is not None
 
 
 def _row(record: dict[str, Any] | list[Any], keys: list[Any], width: int) -> Row:
@@ -87,7 +95,12 @@ def _row(record: dict[str, Any] | list[Any], keys: list[Any], width: int) -> Row
         raise ValueError(f"expected {max(width, max(keys) + 1)} fields, found {len(record)}")
     if width and len(record) != width:
         raise ValueError(f"expected {width} fields, found {len(record)}; choose three with --columns")
-    head, relation, tail = (_name(role, record[key]) for role, key in zip(ROLES, keys, strict=True))
+    return checked_names([record[key] for key in keys])
+
+
+def checked_names(values: Sequence[Any]) -> Row:
+    """Return the names of head, relation and tail, or say which of them is none."""
+    head, relation, tail = (_name(role, value) for role, value in zip(ROLES, values, strict=True))
     return head, relation, tail
 
 

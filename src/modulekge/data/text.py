@@ -144,7 +144,7 @@ def read_text(path: Path, form: Form, piece: bytes | None = None) -> pa.Table:
         if problem := next(text_problems(path, form), None):
             raise problem from None
         if "Empty CSV" not in str(error):
-            raise DataError(f"{path}: {error}") from None
+            raise DataError(f"{path}: {error}; is the file whole, and what its name says?") from None
         table = pa.table({title: pa.array([], pa.string()) for title in wanted})
     table = encoded(table.select(wanted).rename_columns(list(form.places)))
     if _suspicious(table) and (problem := next(text_problems(path, form), None)):

@@ -43,11 +43,8 @@ class Model(nn.Module):
     ) -> None:
         """Make tables for ``n_relations`` with reciprocals; ``tied`` ones are adjoints of the first half."""
         super().__init__()
-        if tied and not spec.tieable:
-            raise ConfigError(
-                f"model {spec.name}: its relations have no adjoints to ask for heads with; "
-                'set model.reciprocal = "own"'
-            )
+        if tied:
+            spec.check_tieable()
         if n_entities < workers.shards:
             raise ConfigError(f"{n_entities} entities are too few for {workers.shards} processes; use fewer")
         self.spec, self.k, self.tied = spec, k, tied

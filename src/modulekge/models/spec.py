@@ -124,6 +124,18 @@ class ModelSpec:
             return self.scalar.size == 1 or self.vector.trivial or outside  # s_r s_h v_h v_r
         return ts.chart.kind != "free" or self.scaling.law is stretched
 
+    def check_tieable(self) -> None:
+        """Refuse a row whose heads cannot be asked for with adjoints."""
+        if not self.tieable:
+            finding = "its relations have no adjoints to ask for heads with"
+            raise ConfigError(f'model {self.name}: {finding}; set model.reciprocal = "own"')
+
+    def check_linear(self) -> None:
+        """Refuse a row whose relations cannot be predicted all at once."""
+        if self.score.name != "inner" or {self.scaling.law, self.rotation.law} - {left, right}:
+            finding = "its scores are not linear in the relation"
+            raise ConfigError(f"model {self.name}: {finding}; set loss.relations = 0")
+
     @property
     def algebra(self) -> Algebra:
         """The algebra in which scalar and vector are multiplied: the larger of the two."""
@@ -193,10 +205,7 @@ class ModelSpec:
 
     def relation_parts(self, s: Elements, v: Elements, t: Elements) -> Elements:
         r"""$\langle T_{e_i}(s) \odot T_{e_j}(v), t \rangle$ per block, over all basis elements $e_i, e_j$."""
-        if self.score.name != "inner" or {self.scaling.law, self.rotation.law} - {left, right}:
-            raise ConfigError(
-                f"model {self.name}: its scores are not linear in the relation; set loss.relations = 0"
-            )
+        self.check_linear()
         moved = self._by_basis(self.scaling, s, self.scalar.algebra)
         turned = self._by_basis(self.rotation, v, self.vector.algebra)
         sizes = moved.shape[-2], turned.shape[-2]

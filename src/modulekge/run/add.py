@@ -11,15 +11,15 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.optim import Optimizer
 
-from modulekge.config import Config, nested
+from modulekge.config import LEAST_RATE, Config, nested
 from modulekge.data.addition import Addition, enlarge
 from modulekge.data.batches import batches
 from modulekge.data.reading import named_facts, read_facts
-from modulekge.errors import RunError, TrainingError
+from modulekge.errors import ConfigError, RunError, TrainingError
 from modulekge.models.model import Model
 from modulekge.run.files import as_text
 from modulekge.run.folder import RunFolder
-from modulekge.run.train import Run, begin, continue_run, is_training, load
+from modulekge.run.train import Run, begin, check_settings, continue_run, is_training, load
 from modulekge.run.weights import new_model
 from modulekge.training.average import MEAN
 from modulekge.training.fit import EpochRecord, Glance
@@ -52,6 +52,8 @@ def add(
 
     >>> run = add("runs/demo", [("Atlantis", "borders", "Portugal")])  # doctest: +SKIP
     """
+    if refresh < 0:
+        raise ConfigError(f"refresh = {refresh}: expected a number of epochs, 0 for none")
     source = run if isinstance(run, Run) else load(run)
     if isinstance(data, str | Path):
         chosen = None if columns is None else [str(column) for column in columns]
@@ -75,8 +77,10 @@ def fold_in(
     if out:
         RunFolder.check_free(out)
     records = run.folder.records()
-    last = {"train": {"lr": records[-1].lr, "drop_after": 0}} if records else {}  # as its training ended
+    rate = max(LEAST_RATE, records[-1].lr) if records else 0.0
+    last = {"train": {"lr": rate, "drop_after": 0}} if records else {}  # as its training ended
     config = run.folder.changed([last, *settings])
+    check_settings(config)
     model = _larger(run, addition)
     sums = _fold(model, run.model, addition, config) if addition.is_new(addition.facts).any() else {}
     origin = {

@@ -25,6 +25,7 @@ def calibrate(run: Run | str | Path, watch: Watch = iter) -> Calibration:
     """
     run = run if isinstance(run, Run) else load(run)
     found = replace(fitting.calibrate(run.model, run.dataset, watch), fitted_to=scored_by(run.model))
+    run.check_current()
     run.folder.save_back(run.model)
     run.folder.save_calibration(found)
     return found

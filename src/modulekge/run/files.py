@@ -58,6 +58,14 @@ def as_text(argument: str) -> str:
     return os.fsencode(argument).decode("utf-8", "replace")
 
 
+def is_text(path: str) -> bool:
+    """Say whether the bytes of a path are text, as some readers of files want them."""
+    try:
+        return bool(os.fsencode(path).decode())
+    except UnicodeDecodeError:
+        return False
+
+
 def _settle(file: Any) -> None:
     file.flush()
     os.fsync(file.fileno())

@@ -3,6 +3,7 @@
 import json
 import tempfile
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,15 @@ from modulekge.evaluation.report import Report
 from modulekge.models.back import NOT_ASKED, Back
 from modulekge.models.model import Model
 from modulekge.run.circumstances import circumstances, training_circumstances
-from modulekge.run.files import parse_json, read_json, unwritable, write_file, write_through
+from modulekge.run.files import (
+    as_text,
+    is_text,
+    parse_json,
+    read_json,
+    unwritable,
+    write_file,
+    write_through,
+)
 from modulekge.run.graph import TRIPLES, VOCABULARY, graph_files, read_graph
 from modulekge.run.weights import (
     new_model,
@@ -121,13 +130,17 @@ class RunFolder:
                         write_weights(folder / "weights.safetensors", start[0])
                 folder.replace(path)
         except OSError as error:
+            with suppress(OSError):
+                cls.check_free(path)  # another process was faster
             finding = f"{path}: cannot be made ({error.strerror})"
             raise RunError(f"{finding}; free space or choose another folder") from None
         return cls(path)
 
     @staticmethod
     def check_free(path: Path) -> None:
-        """Refuse a place where there is something already, be it a run or not."""
+        """Refuse a place where there is something already, be it a run or not, and where none can be."""
+        if path.absolute() == Path.cwd() or not is_text(str(path)):
+            raise RunError(f"{as_text(str(path))}: cannot become a run; choose another --out")
         if (path / "config.toml").exists():
             raise RunError(f"{path}: exists already; 'modulekge resume {path}', or choose another --out")
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -172,6 +185,11 @@ class RunFolder:
             known = read_back(self.back_file, model, config.asking) if self.back_file.exists() else {}
             model.back = Back(config.asking, dataset.questions("train"), known)
         return model
+
+    def state(self) -> tuple[int, ...]:
+        """Return what changes whenever settings or weights are written."""
+        files = [path.stat() for path in (self.config_file, self.weights, self.checkpoint) if path.exists()]
+        return tuple(number for file in files for number in (file.st_ino, file.st_mtime_ns))
 
     def save_weights(self, model: Model) -> None:
         """Keep the model as the best so far; reports on the one before and its calibration are not true."""

@@ -64,10 +64,12 @@ def list_runs(folder: Path, order: Order = Order.time) -> list[RunLine]:
 
 
 def find_runs(folder: Path) -> Iterator[Path]:
-    """Yield the run folders in a folder, without looking into them or into hidden folders."""
+    """Yield the run folders in a folder, without looking into them, into hidden folders or in circles."""
     for here, folders, files in os.walk(folder, followlinks=True):
         path = Path(here)
-        if _MARKS & set(files):
+        if path.is_symlink() and path.parent.resolve().is_relative_to(path.resolve()):
+            folders.clear()
+        elif _MARKS & set(files):
             folders.clear()
             yield path
         elif len(path.relative_to(folder).parts) == _DEPTH:

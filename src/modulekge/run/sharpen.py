@@ -4,10 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from modulekge.config import AskingConfig
-from modulekge.errors import RunError
 from modulekge.evaluation.sharpening import Watch, weigh
 from modulekge.run.calibrate import calibrate
-from modulekge.run.train import Run, is_training, load
+from modulekge.run.train import Run, load, only_one
 
 
 def sharpen(run: Run | str | Path, watch: Watch = iter) -> Run:
@@ -31,8 +30,8 @@ def ask_with(run: Run, weights: AskingConfig) -> Run:
     """
     if weights == run.config.asking:
         return run
-    if is_training(run.folder):
-        raise RunError(f"{run.folder.path}: another process is training this run; wait for it")
     run.folder.check_asking(weights, run.dataset)
-    run.folder.change_asking(replace(run.config, asking=weights))
+    with only_one(run.folder):
+        run.check_current()
+        run.folder.change_asking(replace(run.config, asking=weights))
     return load(run.folder.path)

@@ -27,7 +27,7 @@ from modulekge.run.trackers import Tracker, Tracking, make_trackers
 from modulekge.run.weights import new_model
 from modulekge.training.average import averaged
 from modulekge.training.fit import EpochRecord, Glance, fit
-from modulekge.training.optimize import make_optimizer, pick_device
+from modulekge.training.optimize import check_matmul, make_optimizer, pick_device
 from modulekge.workers import ALONE, Workers, workers
 
 RECIPES = Path(__file__).parent.parent / "recipes"
@@ -44,6 +44,12 @@ class Run:
     config: Config
     dataset: Dataset
     model: Model
+    state: tuple[int, ...] | None = None  # of the folder when it was read
+
+    def check_current(self) -> None:
+        """Refuse to keep what was found with settings or weights that are not in the folder any more."""
+        if self.state not in (None, self.folder.state()):
+            raise RunError(f"{self.folder.path}: has changed since it was read; do this again")
 
 
 def load(path: str | Path, workers: Workers = ALONE) -> Run:
@@ -52,8 +58,8 @@ def load(path: str | Path, workers: Workers = ALONE) -> Run:
     Several processes leave the names of entities in their file.
     """
     folder = RunFolder.existing(Path(path))
-    config, dataset = folder.config(), folder.dataset(names=workers.size == 1)
-    return Run(folder, config, dataset, folder.model(config, dataset, workers))
+    state, config, dataset = folder.state(), folder.config(), folder.dataset(names=workers.size == 1)
+    return Run(folder, config, dataset, folder.model(config, dataset, workers), state)
 
 
 def train(
@@ -136,7 +142,19 @@ def plan(
         config = make_config([read_config(recipe), asked], str(recipe))
     spec = spec_of(config.model)
     words = {"data": dataset.name, "model": {"name": spec.name, **spec.words()}}
-    return Plan(make_config([asdict(config), words]), choices)
+    config = make_config([asdict(config), words])
+    check_settings(config)
+    return Plan(config, choices)
+
+
+def check_settings(config: Config) -> None:
+    """Refuse settings that contradict each other or this machine, before anything is made of them."""
+    spec = spec_of(config.model)
+    if config.model.reciprocal == "tied":
+        spec.check_tieable()
+    if config.loss.relations:
+        spec.check_linear()
+    check_matmul(config.train.matmul, pick_device(config.train.device))
 
 
 def _in_full(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,8 +189,9 @@ def continue_run(
     epoch; leaving it within one keeps the last checkpoint.
     """
     with ExitStack() as held:
-        workers().led(lambda: held.enter_context(_only_one(folder)))
+        workers().led(lambda: held.enter_context(only_one(folder)))
         config, dataset = folder.changed(settings), folder.dataset(names=workers().size == 1)
+        check_settings(config)
         model, optimizer = begin(config, dataset)
         group = model.workers
         epoch = folder.restore(model, optimizer)
@@ -277,7 +296,7 @@ def is_training(folder: RunFolder) -> bool:
 
 
 @contextmanager
-def _only_one(folder: RunFolder) -> Iterator[None]:
+def only_one(folder: RunFolder) -> Iterator[None]:
     """Hold the folder against a second training; the lock goes with the process, however it ends."""
     try:
         lock = (folder.path / _LOCK).open("w")

@@ -81,7 +81,7 @@ def read_checkpoint(path: Path, model: Model, optimizer: Optimizer) -> int:
 def write_back(path: Path, model: Model) -> None:
     """Write what is added to the scores of candidates that are asked back."""
     tensors = {f"{_OFFSET}{relation}": x for relation, x in model.back.offsets.items()}
-    write_tensors(path, tensors, {"asking": repr(model.back.weights)})
+    write_tensors(path, tensors, {"asking": repr(model.back.weights), "weights": mark(model)})
 
 
 def read_back(path: Path, model: Model, weights: AskingConfig) -> dict[int, Tensor]:
@@ -90,8 +90,8 @@ def read_back(path: Path, model: Model, weights: AskingConfig) -> dict[int, Tens
         tensors, metadata = read_tensors(path)
     except RunError:
         raise RunError(f"{path}: not a readable safetensors file; remove it, it is made anew") from None
-    if metadata.get("asking") != repr(weights):  # the settings were changed by hand
-        return {}
+    if metadata.get("asking") != repr(weights) or metadata.get("weights", mark(model)) != mark(model):
+        return {}  # the settings were changed by hand, or a run was trained on while others were reckoned
     found = {}
     for key, offset in tensors.items():
         relation = key.removeprefix(_OFFSET)

@@ -1,6 +1,7 @@
 """Tables of reports and studies."""
 
 from collections.abc import Iterable
+from math import isnan
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -43,9 +44,8 @@ def _parts(kind: str, parts: Iterable[RelationReport]) -> Table:
 
 
 def _figures(metrics: Metrics) -> list[str]:
-    return [figure(metrics[name]) for name in ("mrr", "hits@1", "hits@3", "hits@10")] + [
-        f"{metrics['mr']:,.1f}"
-    ]
+    mr = "-" if isnan(metrics["mr"]) else f"{metrics['mr']:,.1f}"
+    return [*(figure(metrics[name]) for name in ("mrr", "hits@1", "hits@3", "hits@10")), mr]
 
 
 def study_table(lines: Iterable[Line]) -> Table:

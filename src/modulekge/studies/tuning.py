@@ -149,6 +149,8 @@ def _created(address: str) -> Any:
     if "://" in address:
         storage = library.storages.RDBStorage(address)
     else:
+        if "?" in address:
+            raise ConfigError(f"{address}: a database cannot lie there for the '?'; choose another --out")
         Path(address).parent.mkdir(parents=True, exist_ok=True)
         waiting = {"connect_args": {"timeout": _LOCK_SECONDS}}
         storage = library.storages.RDBStorage(f"sqlite:///{address}", engine_kwargs=waiting)

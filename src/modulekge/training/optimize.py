@@ -107,11 +107,16 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
+def check_matmul(name: str, device: torch.device) -> None:
+    """Refuse what a device has no instructions for."""
+    if name == "bfloat16" and not has_bfloat16(device.type):
+        raise ConfigError('train.matmul = "bfloat16": this CPU has no instructions for it; use "float32"')
+
+
 @contextmanager
 def matmul_precision(name: str, device: torch.device) -> Iterator[None]:
     """Multiply matrices in float32, in TF32 where the device has it, or in bfloat16 where it has that."""
-    if name == "bfloat16" and not has_bfloat16(device.type):
-        raise ConfigError('train.matmul = "bfloat16": this CPU has no instructions for it; use "float32"')
+    check_matmul(name, device)
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
     try:
