@@ -106,6 +106,11 @@ def test_train_says_whether_triples_are_of_ids_where_names_are_numbers_too(tmp_p
     dataset = read_dataset(write(tmp_path, files))
     assert dataset.entities.names == ("2", "0", "7")
     assert dataset.valid.tolist() == [[0, 0, 2]]
+    files["entities.dict"] = "0\t1\n1\t2\n2\t0\n"  # then the relation says it alone
+    (tmp_path / "again").mkdir()
+    dataset = read_dataset(write(tmp_path / "again", files))
+    assert dataset.entities.names == ("1", "2", "0")
+    assert dataset.train.tolist() == [[0, 0, 1], [1, 0, 2]]
 
 
 def test_splits_of_pykeen_with_numberings_of_their_own_meet_by_name(tmp_path):

@@ -166,13 +166,20 @@ def _read_layout(folder: Path, layout: Layout) -> Graph:
 
     pairs = [(numbering(p.parent, layout.entities), numbering(p.parent, layout.relations)) for p in paths]
     raw = [_read_raw(path, layout) for path in paths]
-    by_name = layout.names and pairs[0][0].names_fit(raw[0][1])
+    by_name = layout.names and _names_fit(*pairs[0], raw[0][1])
     return Graph(
         tuple(_named(p, *read, *pair, by_name) for p, read, pair in zip(paths, raw, pairs, strict=True)),
         _by_name(_texts(folder, _ENTITY_LABELS, "label"), pairs[0][0]),
         _by_name(_texts(folder, _RELATION_LABELS, "label"), pairs[0][1]),
         _by_name(_texts(folder, _DESCRIPTIONS, "description"), pairs[0][0]),
     )
+
+
+def _names_fit(entities: Numbering, relations: Numbering, table: pa.Table) -> bool:
+    """Say whether triples hold names rather than ids; names where both fit."""
+    counts = entities.strangers(table, "head", "tail"), relations.strangers(table, "relation")
+    by_name, by_id = map(sum, zip(*counts, strict=True))
+    return by_name <= by_id
 
 
 def _read_raw(path: Path, layout: Layout) -> tuple[Form, pa.Table]:

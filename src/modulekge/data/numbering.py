@@ -30,11 +30,11 @@ class Numbering:
         """The ids 0, 1, ... as text."""
         return pa.array(map(str, range(len(self.names))), pa.string())
 
-    def names_fit(self, table: pa.Table) -> bool:
-        """Say whether heads and tails are names of this file rather than ids; names where both fit."""
-        chunks = [chunk for role in ("head", "tail") for chunk in table[role].chunks]
+    def strangers(self, table: pa.Table, *roles: str) -> tuple[int, int]:
+        """Count what in some columns is none of the names of this file, and what is none of its ids."""
+        chunks = [chunk for role in roles for chunk in table[role].chunks]
         by_name, by_id = (sum(_index(c, keys).null_count for c in chunks) for keys in (self.names, self.ids))
-        return bool(by_name <= by_id)
+        return by_name, by_id
 
     def named(self, column: pa.ChunkedArray, keys: pa.Array) -> pa.ChunkedArray:
         """Return a column of names or ids as names of this file, null where they are not among ``keys``."""
