@@ -128,7 +128,7 @@ def test_without_restarts_a_killed_process_ends_the_job_with_one_line(ring, alon
         os.kill(workers_of(job)[1], signal.SIGKILL)
         _, err = job.communicate(timeout=600)
     (said,) = complaints(second.stderr)
-    assert "another process is training this run" in said
+    assert "another process is at work on this run" in said
     assert job.returncode != 0
     (said,) = complaints(err)
     assert "a process of this job ended" in said

@@ -159,9 +159,9 @@ def test_what_it_takes_is_kept_with_the_calibration_and_dropped_with_the_weights
 
 
 def test_counts_give_no_facts_away(run, tmp_path):
-    with pytest.raises(ConfigError, match="asks back with counts of its facts, which would give them away"):
-        write_hub(run, tmp_path / "bare", without_facts=True)
     shared = modulekge.load(run.folder.path)
+    with pytest.raises(ConfigError, match="asks back with counts of its facts, which would give them away"):
+        write_hub(shared, tmp_path / "bare", without_facts=True)
     shared.model.back = Back(AskingConfig(0.5))
     write_hub(
         replace(shared, config=replace(run.config, asking=AskingConfig(0.5))),

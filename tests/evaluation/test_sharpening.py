@@ -9,6 +9,7 @@ import torch
 from program import call
 
 import modulekge
+from modulekge.cli import runs
 from modulekge.config import AskingConfig
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
@@ -112,11 +113,44 @@ def test_what_was_found_before_a_run_was_trained_on_is_not_kept(run, tmp_path):
     old = modulekge.load(path)
     modulekge.resume(path, {"train.epochs": 12, "train.lr": 0.05})
     before = {file.name: file.read_bytes() for file in path.iterdir()}
-    for late in (modulekge.calibrate, lambda run: ask_with(run, AskingConfig(1.0))):
-        with pytest.raises(RunError, match="has changed since it was read; do this again"):
+    for late in (
+        modulekge.calibrate,
+        lambda run: ask_with(run, AskingConfig(1.0)),
+        lambda run: modulekge.export(run, tmp_path / "hub", to="hub"),
+        lambda run: modulekge.add(run, [("Atlantis", "borders", "France")]),
+    ):
+        with pytest.raises(RunError, match="has changed since it was read; load it and do this again"):
             late(old)
     assert {file.name: file.read_bytes() for file in path.iterdir()} == before
+    assert list(tmp_path.iterdir()) == [path]
     assert modulekge.sharpen(path).config.train.epochs == 12
+
+
+def test_a_report_of_weights_that_are_gone_is_shown_but_not_kept(run, tmp_path, monkeypatch):
+    path = tmp_path / "run"
+    shutil.copytree(run.folder.path, path)
+    view = runs.show.report_view
+
+    def trained_on(report, every):
+        loaded = modulekge.load(path)
+        loaded.folder.save_weights(loaded.model)
+        return view(report, every)
+
+    monkeypatch.setattr(runs.show, "report_view", trained_on)
+    said = call("evaluate", path, "--split", "valid", cwd=tmp_path)
+    assert said.returncode == 2
+    assert "MRR" in said.stdout
+    assert said.stderr == f"error: {path}: has changed since it was read; load it and do this again\n"
+    assert not (path / "report-valid.json").exists()
+
+
+def test_a_checkpoint_beside_the_best_weights_changes_nothing(run, tmp_path):
+    path = tmp_path / "run"
+    shutil.copytree(run.folder.path, path)
+    old = modulekge.load(path)
+    checkpoint = old.folder.checkpoint
+    checkpoint.write_bytes(checkpoint.read_bytes())
+    modulekge.calibrate(old)
 
 
 def test_without_valid_there_is_nothing_to_compare_on(drawn_run):

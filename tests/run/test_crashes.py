@@ -43,7 +43,7 @@ def test_a_scheduler_that_ends_a_training_loses_no_epoch_and_a_second_one_is_ref
         time.sleep(0.02)
     second = call("resume", "run", cwd=tmp_path)
     assert (second.returncode, second.stdout) == (2, "")
-    assert second.stderr == "error: run: another process is training this run; wait for it\n"
+    assert second.stderr == "error: run: another process is at work on this run; wait for it\n"
     process.send_signal(signal.SIGTERM)
     _, messages = process.communicate()
     assert process.returncode == 0

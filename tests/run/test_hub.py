@@ -144,6 +144,10 @@ def test_its_settings_stay_the_same_in_both_files(trained, tmp_path):
     assert summary["settings"] == json.loads(json.dumps(asdict(load(path).config)))
     assert summary["settings"]["asking"] == {"back": 0.5, "rivals": 0.25, "counts": 0.0}
     assert summary["model_type"] == trained.config.model.name
+    (path / "config.json").write_text("{")
+    before = {file.name: file.read_bytes() for file in path.iterdir()}
+    assert "config.json: not valid JSON" in call("sharpen", "hub", "--weights", "0,0,0", cwd=tmp_path).stderr
+    assert {file.name: file.read_bytes() for file in path.iterdir()} == before
 
 
 def test_a_graph_without_facts_cannot_be_added_to(trained, tmp_path):

@@ -194,6 +194,9 @@ def test_two_names_do_not_become_one_iri(family, drawn_run, tmp_path):
     with pytest.raises(ModulekgeError, match="'a b' and 'urn:modulekge:a%20b' are both entities; choose"):
         export(run, tmp_path / "a.nt", **asked)
     export(run, tmp_path / "a.nt", **asked, prefix="n:")
+    names = replace(family.entities, names=("a:b", "urn:modulekge:a:b", *family.entities.names[2:]))
+    run = drawn_run(replace(family, entities=names), "DistMult")
+    export(run, tmp_path / "both.nt", head="a:b", relation="parent")  # which are IRIs, and two
 
 
 def test_the_new_links_of_a_graph_as_rdf(family, drawn_run, tmp_path):

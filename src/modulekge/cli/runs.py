@@ -95,7 +95,6 @@ def train(
         print_notes(dataset)
         planned = plan(dataset, model, map(parse_setting, settings or ()), recipe)
         config = planned.config
-        pick_device(config.train.device)
         path = out or default_folder(config)
         trackers.update(make_trackers(track or (), path))
         if not dry_run:

@@ -29,7 +29,7 @@ def known_places(titles: Sequence[str]) -> dict[str, int] | None:
 def by_number(columns: Sequence[str]) -> bool:
     """Say whether columns are chosen by number rather than by name."""
     numbered = all(column.isdecimal() for column in columns)
-    distinct = {int(column) if numbered else column for column in columns}
+    distinct = {column.lstrip("0") if numbered else column for column in columns}
     if len(columns) != 3 or not all(columns) or len(distinct) != 3:
         raise DataError(
             f"columns {','.join(columns)!r}: expected three, of head, relation and tail, "

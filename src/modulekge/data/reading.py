@@ -97,10 +97,10 @@ def named_facts(triples: Iterable[Sequence[str]]) -> Facts:
 def _read(
     path: Path, columns: Sequence[str] | None, labels: Path | None, descriptions: Path | None
 ) -> tuple[Vocabulary, Vocabulary, tuple[Triples, ...], list[str], bool]:
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise DataError(f"{path}: neither a file nor a folder; write what it holds to a file first")
     if not path.exists():
         raise DataError(f"{path}: no such file or folder; 'modulekge data list' names the known data sets")
+    if not (path.is_file() or path.is_dir()):
+        raise DataError(f"{path}: neither a file nor a folder; write what it holds to a file first")
     graph = (read_folder if path.is_dir() else read_file)(path, columns)
     called = read_texts(labels, "label") if labels else {}
     told = read_texts(descriptions, "description") if descriptions else {}

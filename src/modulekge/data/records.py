@@ -76,7 +76,8 @@ def _keys(place: str, record: dict[str, Any] | list[Any], columns: Sequence[str]
         return list(chosen_places(place, titles, columns).values())
     if len(record) != 3:
         raise undecided(place, titles)
-    return list((known_places(titles) or dict(zip(ROLES, range(3), strict=True))).values())
+    known = known_places(titles)
+    return list(known.values()) if known else [0, 1, 2]
 
 
 def _is_header(first: list[Any], keys: list[int], columns: Sequence[str] | None) -> bool:

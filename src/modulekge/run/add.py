@@ -74,11 +74,13 @@ def fold_in(
     """Make a run of the enlarged graph in which what is new has rows that fit its facts."""
     if is_training(run.folder):
         raise RunError(f"{run.folder.path}: a process is training this run; wait for it")
+    run.check_current()
     if out:
         RunFolder.check_free(out)
     records = run.folder.records()
-    rate = max(LEAST_RATE, records[-1].lr) if records else 0.0
-    last = {"train": {"lr": rate, "drop_after": 0}} if records else {}  # as its training ended
+    last = {}
+    if records:  # as its training ended
+        last = {"train": {"lr": max(LEAST_RATE, records[-1].lr), "drop_after": 0}}
     config = run.folder.changed([last, *settings])
     check_settings(config)
     model = _larger(run, addition)

@@ -139,7 +139,7 @@ class RunFolder:
     @staticmethod
     def check_free(path: Path) -> None:
         """Refuse a place where there is something already, be it a run or not, and where none can be."""
-        if path.absolute() == Path.cwd() or not is_text(str(path)):
+        if (path.exists() and path.samefile(".")) or not is_text(str(path)):
             raise RunError(f"{as_text(str(path))}: cannot become a run; choose another --out")
         if (path / "config.toml").exists():
             raise RunError(f"{path}: exists already; 'modulekge resume {path}', or choose another --out")
@@ -187,9 +187,10 @@ class RunFolder:
         return model
 
     def state(self) -> tuple[int, ...]:
-        """Return what changes whenever settings or weights are written."""
-        files = [path.stat() for path in (self.config_file, self.weights, self.checkpoint) if path.exists()]
-        return tuple(number for file in files for number in (file.st_ino, file.st_mtime_ns))
+        """Return what changes whenever the settings, or the weights that are read, are written."""
+        weights = self.weights if self.weights.exists() else self.checkpoint
+        files = [path.stat() for path in (self.config_file, weights) if path.exists()]
+        return tuple(number for file in files for number in (file.st_mtime_ns, file.st_size))
 
     def save_weights(self, model: Model) -> None:
         """Keep the model as the best so far; reports on the one before and its calibration are not true."""
@@ -211,11 +212,8 @@ class RunFolder:
         return read_checkpoint(self.checkpoint, model, optimizer)
 
     def write_config(self, config: Config) -> None:
-        """Write the settings anew, and where a shared run repeats them for other tools."""
+        """Write the settings anew."""
         write_file(self.config_file, write_config(config))
-        if self.summary.exists():
-            fields = read_json(self.summary) | {"settings": asdict(config)}
-            write_file(self.summary, json.dumps(fields, indent=1, ensure_ascii=False))
 
     def check_asking(self, asking: AskingConfig, dataset: Dataset) -> None:
         """Refuse weights for which the graph of a run has no facts."""
@@ -223,9 +221,16 @@ class RunFolder:
             raise RunError(f"{self.path}: asking.counts: there are no facts to count; set it to 0")
 
     def change_asking(self, config: Config) -> None:
-        """Write the settings anew, with other weights of asking back; what was reported is not of these."""
+        """Write the settings anew, with other weights of asking back; what was reported is not of these.
+
+        A run to share says its settings to other tools, too.
+        """
+        summary = read_json(self.summary) if self.summary.exists() else {}
         self._drop_reports()
         self.write_config(config)
+        if "settings" in summary:
+            summary["settings"] = asdict(config)
+            write_file(self.summary, json.dumps(summary, indent=1, ensure_ascii=False))
 
     def records(self, until: int | None = None) -> list[EpochRecord]:
         """Read the epochs, in order; a line cut short by a crash is left out."""

@@ -23,6 +23,7 @@ def write_hub(run: Run, path: Path, *, without_facts: bool = False) -> str:
 
     Without facts, the names stay but the triples go: what is known can then not be told from what is new.
     """
+    run.check_current()
     dataset = run.dataset
     if without_facts:
         if run.config.asking.counts:

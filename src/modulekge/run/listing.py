@@ -67,7 +67,7 @@ def find_runs(folder: Path) -> Iterator[Path]:
     """Yield the run folders in a folder, without looking into them, into hidden folders or in circles."""
     for here, folders, files in os.walk(folder, followlinks=True):
         path = Path(here)
-        if path.is_symlink() and path.parent.resolve().is_relative_to(path.resolve()):
+        if path != folder and path.is_symlink() and path.parent.resolve().is_relative_to(path.resolve()):
             folders.clear()
         elif _MARKS & set(files):
             folders.clear()

@@ -49,7 +49,7 @@ class Run:
     def check_current(self) -> None:
         """Refuse to keep what was found with settings or weights that are not in the folder any more."""
         if self.state not in (None, self.folder.state()):
-            raise RunError(f"{self.folder.path}: has changed since it was read; do this again")
+            raise RunError(f"{self.folder.path}: has changed since it was read; load it and do this again")
 
 
 def load(path: str | Path, workers: Workers = ALONE) -> Run:
@@ -308,5 +308,5 @@ def only_one(folder: RunFolder) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise RunError(f"{folder.path}: another process is training this run; wait for it") from None
+            raise RunError(f"{folder.path}: another process is at work on this run; wait for it") from None
         yield

@@ -90,7 +90,7 @@ def read_back(path: Path, model: Model, weights: AskingConfig) -> dict[int, Tens
         tensors, metadata = read_tensors(path)
     except RunError:
         raise RunError(f"{path}: not a readable safetensors file; remove it, it is made anew") from None
-    if metadata.get("asking") != repr(weights) or metadata.get("weights", mark(model)) != mark(model):
+    if metadata.get("asking") != repr(weights) or metadata.get("weights") not in (None, mark(model)):
         return {}  # the settings were changed by hand, or a run was trained on while others were reckoned
     found = {}
     for key, offset in tensors.items():

@@ -86,7 +86,10 @@ class Link:
 
 
 class Rated(NamedTuple):
-    """Scores of every entity for every question, log-odds, which are known answers, and which are none."""
+    """Scores of every entity for every question, log-odds, which are known answers, and which are none.
+
+    Log-odds of what is no answer are no numbers.
+    """
 
     scores: Scores
     odds: Scores

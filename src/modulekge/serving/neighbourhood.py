@@ -1,9 +1,9 @@
 """What surrounds an entity: some of its facts, and the links that are most probably missing."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from modulekge.serving.lookup import Lookup
 from modulekge.serving.predictor import Predictor
 from modulekge.serving.views import DrawnLink, Neighbourhood
 
-_QUESTIONS = 16  # relations and directions of an entity that are asked, all at once
+_QUESTIONS = 16  # relations and directions of an entity that are asked
 
 _Around = tuple[int, int, Answer | None]  # question, other end, and the answer of a new link
 
@@ -47,14 +47,14 @@ class Neighbours:
             *([(group.question, other, None) for other in group.others.tolist()] for group in groups)
         )
         facts = self._distinct(entity, (fact for fact in chain.from_iterable(turns) if fact))
-        links = [*facts[:known], *(self._predicted(entity, predicted) if predicted else [])]
+        links = [*islice(facts, known), *(self._predicted(entity, predicted) if predicted else [])]
         nodes = dict.fromkeys([entity, *(other for _, other, _ in links)])
         return Neighbourhood(
             [self.lookup.item(i) for i in nodes], [self._drawn(entity, *link) for link in links]
         )
 
     def _predicted(self, entity: int, count: int) -> list[_Around]:
-        """Ask the relations that an entity has, or else the most used ones, in one batch."""
+        """Ask the relations that an entity has, or else the most used ones, as many at once as fit."""
         dataset, kind, device = self.asked.run.dataset, self.asked.entities, self.asked.table.device
         have = [group.question for group in self._facts.groups(entity)]
         used = np.argsort(-np.tile(self._facts.of_relation, 2), kind="stable").tolist()
@@ -64,7 +64,7 @@ class Neighbours:
             part = asked[first : first + kind.at_once]
             heads, relations = torch.tensor([[entity] * len(part), part], device=device)
             rated = kind.rate(heads, relations)
-            taken = torch.stack([self._taken(question) for question in part]).to(device)
+            taken = torch.stack([self._taken(question, device) for question in part])
             closed = rated.known | rated.loops | taken
             rows = kind.best(rated, heads, relations, closed, min(count, len(dataset.entities)))
             found += [
@@ -72,19 +72,21 @@ class Neighbours:
                 for question, row in zip(part, rows, strict=True)
                 for answer in row
             ]
-        return self._distinct(entity, sorted(found, key=_order))[:count]
+        return [*islice(self._distinct(entity, sorted(found, key=_order)), count)]
 
-    def _taken(self, question: int) -> Bool[Tensor, " e"]:
+    def _taken(self, question: int, device: torch.device) -> Bool[Tensor, " e"]:
         """Say which other ends are asked for no more: they have one answer already, and no more than one."""
         n = self._facts.n_relations
-        return answered(self.asked.run.dataset, (question + n) % (2 * n), torch.device("cpu"))
+        return answered(self.asked.run.dataset, (question + n) % (2 * n), device)
 
-    def _distinct(self, entity: int, links: Iterable[_Around]) -> list[_Around]:
+    def _distinct(self, entity: int, links: Iterable[_Around]) -> Iterator[_Around]:
         """Leave out what came before: an entity finds a link to itself from both ends."""
-        first: dict[tuple[int, int, int], _Around] = {}
+        seen = set()
         for link in links:
-            first.setdefault(self._triple(entity, *link[:2]), link)
-        return [*first.values()]
+            triple = self._triple(entity, *link[:2])
+            if triple not in seen:
+                seen.add(triple)
+                yield link
 
     def _triple(self, entity: int, question: int, other: int) -> tuple[int, int, int]:
         n = self._facts.n_relations

@@ -61,19 +61,20 @@ class _Writer:
                 if value is not None:
                     yield rdf.Triple(about, measure, rdf.Literal(float(value)))
 
+    def check_apart(self, names: Vocabulary) -> None:
+        """Refuse a prefix that makes of one name the IRI that another one is."""
+        prefixed = {name for name in names.names if name.startswith(self.prefix)}
+        bare = {unquote(name.removeprefix(self.prefix)): name for name in prefixed}
+        for other in bare.keys() & names.names if bare else ():
+            if (name := bare[other]) != other and self._iri(other) == self._iri(name):
+                finding = f"prefix {self.prefix!r}: {other!r} and {name!r} are both {PLURAL[names.kind]}"
+                raise ConfigError(f"{finding}; choose another --prefix")
+
     def _iri(self, name: str) -> Any:
         try:
             return self.rdf.NamedNode(name)
         except ValueError:
             return self.rdf.NamedNode(self.prefix + quote(name, safe=""))
-
-
-def _check_apart(names: Vocabulary, prefix: str) -> None:
-    """Refuse a prefix that makes of one name the IRI that another one is."""
-    bare = [name.removeprefix(prefix) for name in names.names if name.startswith(prefix)]
-    if bare and (same := set(map(unquote, bare)) & set(names.names)):
-        finding = f"prefix {prefix!r}: {min(same)!r} and {prefix + quote(min(same), safe='')!r} are both"
-        raise ConfigError(f"{finding} {PLURAL[names.kind]}; choose another --prefix")
 
 
 def write_links(
@@ -87,8 +88,9 @@ def write_links(
     prefix: str = PREFIX,
 ) -> str:
     """Write the ``k`` best new answers to a question, or the most probable new links of a whole graph."""
+    writer = _Writer(rdf_module(), prefix)
     for names in (run.dataset.entities, run.dataset.relations):
-        _check_apart(names, prefix)
+        writer.check_apart(names)
     count = write_rdf(new_links(run, relation, head, tail, k), path, prefix)
     return f"{count} new links, each a statement with its score"
 

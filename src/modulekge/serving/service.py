@@ -1,5 +1,6 @@
 """What the explorer answers about runs, to many at once: no HTTP here."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from copy import deepcopy
@@ -189,7 +190,8 @@ class ServedRun:
         try:
             return call()
         except RunError as error:
-            raise RunError(str(error).replace(str(self.run.folder.path), self.name)) from None
+            path = rf"(?<![\w.-]){re.escape(str(self.run.folder.path))}(?![\w.-])"
+            raise RunError(re.sub(path, lambda _: self.name, str(error))) from None
 
 
 @dataclass(frozen=True, eq=False)
