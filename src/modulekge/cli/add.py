@@ -8,17 +8,7 @@ from typing import Annotated
 import typer
 
 from modulekge import show
-from modulekge.cli.app import (
-    Columns,
-    Descriptions,
-    Json,
-    Labels,
-    RunArgument,
-    Settings,
-    app,
-    kept_in,
-    split_columns,
-)
+from modulekge.cli.app import Columns, Descriptions, Json, Labels, RunArgument, Settings, app, split_columns
 from modulekge.config import parse_setting
 from modulekge.data.addition import enlarge
 from modulekge.data.reading import read_facts
@@ -70,4 +60,4 @@ def add(
     unmoved = addition.counts()["between_known"]
     if unmoved and not refresh:
         err.print(f"facts between known entities ({unmoved:,}) move nothing; --refresh 5 trains on them")
-    err.print(kept_in(folder.path))
+    err.print(show.kept_in(folder.path))

@@ -4,7 +4,6 @@ import os
 import sys
 from io import TextIOWrapper
 from pathlib import Path
-from shlex import quote
 from typing import Annotated, NoReturn, cast
 
 import typer
@@ -83,11 +82,6 @@ def print_notes(dataset: Dataset) -> None:
     """Say what was left out of a graph."""
     for note in dataset.notes:
         show.console(stderr=True).print(note)
-
-
-def kept_in(path: Path) -> str:
-    """Say where a run is, and how to ask it."""
-    return f"kept in {path}; ask it: modulekge predict {quote(str(path))} --head ... --relation ..."
 
 
 def main() -> NoReturn:

@@ -27,7 +27,6 @@ from modulekge.cli.app import (
     RunArgument,
     Settings,
     app,
-    kept_in,
     open_data,
     print_notes,
     split_columns,
@@ -167,7 +166,7 @@ def _train(
         err.print(f"make its probabilities: modulekge calibrate {folder.path}")
     else:
         _calibrate(folder)
-    err.print(kept_in(folder.path))
+    err.print(show.kept_in(folder.path))
 
 
 def _watch(

@@ -72,6 +72,11 @@ class RunFolder:
         """One JSON object per epoch."""
         return self.path / "epochs.jsonl"
 
+    @property
+    def _read_from(self) -> Path:
+        """Where a model is read from: its best weights, or the last ones while there are no best."""
+        return self.weights if self.weights.exists() else self.checkpoint
+
     def report_file(self, split: str) -> Path:
         """The report on a split: report.json for test."""
         return self.path / ("report.json" if split == "test" else f"report-{split}.json")
@@ -176,7 +181,7 @@ class RunFolder:
     def model(self, config: Config, dataset: Dataset, workers: Workers = ALONE) -> Model:
         """Read the model at its best, or as it was last where no best was kept yet."""
         model = new_model(config, dataset, workers)
-        path = self.weights if self.weights.exists() else self.checkpoint
+        path = self._read_from
         if not path.exists():
             raise RunError(f"{self.path}: no weights yet; 'modulekge resume {self.path}' trains them")
         read_weights(path, model, average=config.train.average > 0)
@@ -188,8 +193,7 @@ class RunFolder:
 
     def state(self) -> tuple[int, ...]:
         """Return what changes whenever the settings, or the weights that are read, are written."""
-        weights = self.weights if self.weights.exists() else self.checkpoint
-        files = [path.stat() for path in (self.config_file, weights) if path.exists()]
+        files = [path.stat() for path in (self.config_file, self._read_from) if path.exists()]
         return tuple(number for file in files for number in (file.st_mtime_ns, file.st_size))
 
     def save_weights(self, model: Model) -> None:

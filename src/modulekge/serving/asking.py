@@ -43,7 +43,7 @@ class Answer:
     name: str
     label: str
     score: float
-    probability: float | None  # None without a calibration, and for a fact the model was trained on
+    probability: float | None  # None without a calibration, for a fact of train and a loop that is none
     split: Split | None  # where the triple stands; None where it is new
 
     @property

@@ -26,14 +26,7 @@ def write_rdf(predictions: Iterable[Prediction], target: Path, prefix: str = PRE
     The predicted triple itself is not written: a prediction is no fact. A name that is an IRI stays as it is,
     another one follows ``prefix``, percent-encoded.
     """
-    if target.suffix not in SYNTAXES:
-        raise ConfigError(f"{target}: expected a file that ends in {' or '.join(SYNTAXES)}")
-    rdf = rdf_module()
-    writer = _Writer(rdf, prefix)
-    with target.open("wb") as file:
-        syntax = getattr(rdf.RdfFormat, SYNTAXES[target.suffix])
-        rdf.serialize(writer.triples(predictions), file, syntax, prefixes=_SHORT)
-    return writer.count
+    return _Writer(rdf_module(), prefix).write(predictions, target)
 
 
 class _Writer:
@@ -46,7 +39,15 @@ class _Writer:
         except ValueError as error:
             raise ConfigError(f"prefix {prefix!r}: {error}; expected the start of an IRI") from None
 
-    def triples(self, predictions: Iterable[Prediction]) -> Iterator[Any]:
+    def write(self, predictions: Iterable[Prediction], target: Path) -> int:
+        if target.suffix not in SYNTAXES:
+            raise ConfigError(f"{target}: expected a file that ends in {' or '.join(SYNTAXES)}")
+        with target.open("wb") as file:
+            syntax = getattr(self.rdf.RdfFormat, SYNTAXES[target.suffix])
+            self.rdf.serialize(self._triples(predictions), file, syntax, prefixes=_SHORT)
+        return self.count
+
+    def _triples(self, predictions: Iterable[Prediction]) -> Iterator[Any]:
         rdf, node = self.rdf, self.rdf.NamedNode
         statement, kind = node(f"{_RDF}Statement"), node(f"{_RDF}type")
         parts = [node(f"{_RDF}{part}") for part in ("subject", "predicate", "object")]
@@ -91,7 +92,7 @@ def write_links(
     writer = _Writer(rdf_module(), prefix)
     for names in (run.dataset.entities, run.dataset.relations):
         writer.check_apart(names)
-    count = write_rdf(new_links(run, relation, head, tail, k), path, prefix)
+    count = writer.write(new_links(run, relation, head, tail, k), path)
     return f"{count} new links, each a statement with its score"
 
 

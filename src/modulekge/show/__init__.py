@@ -13,7 +13,7 @@ from modulekge.show.data import datasets_table, findings_view, needs_view, surve
 from modulekge.show.models import models_table
 from modulekge.show.progress import RankingDisplay, TrainingDisplay, TrainingsDisplay, ranking_display
 from modulekge.show.reports import report_view, study_table
-from modulekge.show.runs import addition_view, comparison_view, runs_table
+from modulekge.show.runs import addition_view, comparison_view, kept_in, runs_table
 from modulekge.show.tuning import TuningDisplay, choices_view, trials_table
 from modulekge.show.why import algebra_view, explanation_view
 
@@ -33,6 +33,7 @@ __all__ = [
     "datasets_table",
     "explanation_view",
     "findings_view",
+    "kept_in",
     "links_table",
     "models_table",
     "needs_view",

@@ -1,6 +1,8 @@
 """Tables of runs."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from shlex import quote
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -13,6 +15,11 @@ from modulekge.show.console import figure, new_table
 from modulekge.show.plot import curves_plot, mark
 
 _STYLES = {"finished": "green", "training": "cyan", "damaged": "red"}
+
+
+def kept_in(path: Path) -> str:
+    """Say where a run is, and how to ask it."""
+    return f"kept in {path}; ask it: modulekge predict {quote(str(path))} --head ... --relation ..."
 
 
 def runs_table(lines: Iterable[RunLine]) -> Table:
