@@ -25,8 +25,13 @@ _COLUMNS = (
     "command",
 )
 
-_BAR_INCHES = 0.2  # of height for a bar and its name
+_LINE_INCHES = 0.2  # of height for a figure and its name
 _MOST_INCHES = 400.0  # a higher picture would have more dots than can be counted
+_VERDICTS = {
+    "PASS": ("o", "#2a7f62", "ours, PASS"),
+    "MISS": ("X", "#c8553d", "ours, MISS"),
+    "": ("o", "#555555", "ours"),
+}
 
 
 def line_cells(line: Line) -> tuple[str, ...]:
@@ -55,17 +60,17 @@ def markdown(study: Study, lines: Iterable[Line]) -> str:
 
 
 def draw(study: Study, lines: list[Line], found: dict[Cell, Result]) -> Any:
-    """The picture that suits the study: curves over epochs, lines over size, or bars."""
+    """The picture that suits the study: curves over epochs, lines over size, or points with intervals."""
     figure = new_figure()
     axes = figure.subplots()
-    axes.set_title(study.title)
+    figure.suptitle(study.title, fontsize="medium")
     if study.name == "convergence":
         _draw_curves(axes, found)
     elif study.name == "size":
         _draw_sizes(axes, found)
     else:
-        _draw_bars(axes, [line for line in lines if line.what == "mrr" or study.relations])
-        figure.legend(fontsize="small", loc="outside lower right", ncols=2)
+        _draw_points(axes, [line for line in lines if line.what == "mrr" or study.relations])
+        figure.legend(fontsize="small", loc="outside lower right", ncols=4)
         return figure
     if axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize="small")
@@ -99,24 +104,26 @@ def _draw_sizes(axes: Any, found: dict[Cell, Result]) -> None:
     axes.set(xlabel="numbers stored for an entity", ylabel="test MRR", xscale="log")
 
 
-def _draw_bars(axes: Any, lines: list[Line]) -> None:
-    shown = [line for line in lines if line.mean is not None]
-    places = range(len(shown))
-    means = [line.mean or 0.0 for line in shown]
-    bounds = [line.interval or (mean, mean) for mean, line in zip(means, shown, strict=True)]
-    low = [max(0.0, mean - bound[0]) for mean, bound in zip(means, bounds, strict=True)]
-    high = [max(0.0, bound[1] - mean) for mean, bound in zip(means, bounds, strict=True)]
-    axes.figure.set_figheight(min(max(4.5, _BAR_INCHES * len(shown)), _MOST_INCHES))
-    axes.margins(y=0.01)
-    axes.barh(places, means, xerr=(low, high), color="#2a7f62", label="ours")
-    paper = [(i, line.paper) for i, line in enumerate(shown) if line.paper is not None]
+def _draw_points(axes: Any, lines: list[Line]) -> None:
+    """Our figures with their intervals, coloured by verdict, and a stroke where the paper has its own."""
+    shown = list(enumerate(line for line in lines if line.ours))
+    axes.figure.set_figheight(min(max(4.5, _LINE_INCHES * len(shown)), _MOST_INCHES))
+    for verdict, (marker, colour, label) in _VERDICTS.items():
+        some = [(i, line) for i, line in shown if line.verdict == verdict]
+        if some:
+            points = [line.mean for _, line in some], [i for i, _ in some]
+            axes.plot(*points, marker, color=colour, label=label)
+        for i, line in some:
+            axes.plot(line.interval or (), [i] * len(line.interval or ()), color=colour)
+    paper = [(line.paper, i) for i, line in shown if line.paper is not None]
     if paper:
-        axes.plot([value for _, value in paper], [i for i, _ in paper], "kD", label="paper")
+        axes.plot(*zip(*paper, strict=True), "k|", markersize=10, label="paper")
     names = [
-        f"{line.dataset} {line.model}" + ("" if line.what == "mrr" else f" {line.what}") for line in shown
+        f"{line.dataset} {line.model}" + ("" if line.what == "mrr" else f" {line.what}") for _, line in shown
     ]
-    axes.set_yticks(places, names, fontsize="small")
-    axes.invert_yaxis()
+    axes.set_yticks(range(len(shown)), names, fontsize="small")
+    axes.set_ylim(len(shown) - 0.5, -0.5)  # the first on top
+    axes.grid(alpha=0.3)
     axes.set_xlabel("test MRR")
 
 
