@@ -234,6 +234,24 @@ def test_a_verdict_is_to_the_last_printed_digit():
     assert [verdict(x) for x in (0.3604, 0.3606, 0.3700)] == ["MISS", "PASS", "PASS"]
 
 
+@pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
+def test_points_tell_verdicts_apart_under_a_title_that_fits(study):
+    below, above, alone = (
+        Line("d", model, "mrr", paper, (0.4,), (0.3, 0.5), "", "", "")
+        for model, paper in (("below", 0.45), ("above", 0.35), ("alone", None))
+    )
+    figure = draw(replace(study, name="results"), [below, above, alone], {})
+    axes = figure.axes[0]
+    points = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
+    assert points["ours, PASS"] == [[0.4, 1]] and points["ours, MISS"] == [[0.4, 0]]
+    assert points["ours"] == [[0.4, 2]] and points["paper"] == [[0.45, 0], [0.35, 1]]
+    drawn = [line.get_xydata().tolist() for line in axes.lines]
+    assert all([[0.3, i], [0.5, i]] in drawn for i in range(3))
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["d below", "d above", "d alone"]
+    (title,) = (text.get_window_extent() for text in figure.texts)
+    assert title.x0 >= 0 and title.x1 <= figure.bbox.width
+
+
 @pytest.mark.parametrize("name", ["results", "relations", "size", "convergence"])
 def test_tables_and_pictures_are_written(tmp_path, name):
     study = STUDIES[name]
@@ -406,7 +424,7 @@ def test_results_that_cannot_be_kept_are_not_trained_for(tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_picture_has_room_for_every_bar_and_goes_with_its_results(tmp_path):
+def test_a_picture_has_room_for_every_point_and_goes_with_its_results(tmp_path):
     study = STUDIES["relations"]
     groups = study.cells(["UMLS"], ["ModulE-HH"])
     many = replace(result(groups[0][0], 0.4), relations={f"r{i}": 0.5 for i in range(100)})
