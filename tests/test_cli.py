@@ -295,6 +295,14 @@ def test_ctrl_c_ends_after_the_epoch_and_leaves_a_usable_run(tmp_path):
     assert len((tmp_path / "run" / "epochs.jsonl").read_text().splitlines()) == epochs + 1
 
 
+def test_messages_nobody_wants_to_see_are_no_failure(tmp_path):
+    program = f"{sys.executable} -m modulekge"
+    asked = subprocess.run(f"{program} data info nowhere 2>&-; echo $?; {program} models --json 2>&-",
+                           shell=True, cwd=tmp_path, capture_output=True, text=True)  # fmt: skip
+    code, rows = asked.stdout.split("\n", 1)
+    assert (code, asked.returncode, len(json.loads(rows))) == ("2", 0, len(MODELS))
+
+
 def test_names_are_shown_as_they_are(tmp_path):
     names = ["[red]Rome", "[/x]", ":dog: house", "has [size]", "é日本", "y" * 200]
     lines = [f"{a}\t[/r]\t{b}\n" for a in names for b in names if a != b]

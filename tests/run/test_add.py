@@ -374,6 +374,24 @@ def test_the_command_reads_a_file_says_what_it_did_and_takes_the_next_name(run, 
     assert call("predict", "run-2", "--head", "Ida Rhodes", "--relation", "twin", cwd=tmp_path)[0] == 0
 
 
+def test_ctrl_c_while_all_is_trained_keeps_the_facts_and_resume_goes_on(run, tmp_path, monkeypatch):
+    def interrupted(folder, refresh):
+        for event in adding.train_on(folder, refresh):
+            yield event
+            if isinstance(event, EpochRecord):
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr("modulekge.cli.add.train_on", interrupted)
+    (tmp_path / "new.tsv").write_text("\n".join("\t".join(fact) for fact in NEW))
+    code, _, err = call("add", "run", "new.tsv", "--refresh", 3, cwd=tmp_path)
+    assert code == 130
+    assert "the facts are in run-2; 'modulekge resume run-2' goes on training" in err
+    assert call("resume", "run-2", cwd=tmp_path).returncode == 0
+    alone = modulekge.add(run, tmp_path / "new.tsv", tmp_path / "alone", refresh=3)
+    for name, table in load(tmp_path / "run-2").model.named_parameters():
+        assert torch.equal(table, alone.model.get_parameter(name)), name
+
+
 def test_a_description_of_a_label_is_one_of_its_name(run, tmp_path):
     (tmp_path / "new.tsv").write_text("Ida\tparent\tAda Lovelace\n")
     (tmp_path / "told.tsv").write_text("Ada Lovelace\tCounted.\nIda\tLed the way.\n")
