@@ -175,9 +175,13 @@ BAD = {
     "too many columns": (["data", "info", "wide.csv"], "wide.csv:1: which of the 4 columns 1 start"),
     "wrong column": (["train", "wide.csv", "--columns", "strt,kind,end"], "'strt'; did you mean start?"),
     "two columns": (["train", "wide.csv", "--columns", "1,2"], "columns '1,2': expected three"),
-    "no descriptions": (["train", "graph.tsv", "--descriptions", "x.tsv"], "x.tsv: cannot be read"),
-    "no labels": (["train", "graph.tsv", "--labels", "absent.tsv"], "absent.tsv: cannot be read"),
+    "no descriptions": (["train", "graph.tsv", "--descriptions", "x.tsv"], "x.tsv: no such file"),
+    "no labels": (["train", "graph.tsv", "--labels", "absent.tsv"], "absent.tsv: no such file"),
     "corrupt gzip": (["train", "bad.tsv.gz"], "the file is damaged"),
+    "no triples to score": (["score", "run", "absent.csv"], "absent.csv: no such file; check the path"),
+    "a folder to score": (["score", "run", "run"], "run: a folder; name a file in it"),
+    "a file as a run": (["evaluate", "graph.tsv"], "graph.tsv: not a run folder (a file)"),
+    "a dash before a name": (["explain", "run", "-5", "r0", "e1"], "write -- before the names"),
     "unknown entity": (["predict", "run", "--head", "e00", "--relation", "r0"], "'e00'; did you mean"),
     "unknown relation": (["predict", "run", "--head", "e0", "--relation", "r9"], "unknown relation 'r9'"),
     "neither": (["predict", "run", "--relation", "r0"], "leave out exactly one of head, relation and tail"),
@@ -248,13 +252,13 @@ def test_bad_input_is_one_line_and_exit_2_and_nothing_is_written_or_lost(case, b
     assert contents(bad_place) == before
 
 
-def terminal(*args, cwd):
+def terminal(*args, cwd, columns=150):
     """Start the program on a terminal of its own; return the process and the terminal's end."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "modulekge", *map(str, args)],
         cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "150", "TERM": "xterm"},
+        env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": str(columns), "TERM": "xterm"},
     )  # fmt: skip
     os.close(theirs)
     return process, ours
@@ -293,6 +297,39 @@ def test_ctrl_c_ends_after_the_epoch_and_leaves_a_usable_run(tmp_path):
     more = call("resume", "run", "--set", f"train.epochs={epochs + 1}", cwd=tmp_path)
     assert more.returncode == 0, more.stderr
     assert len((tmp_path / "run" / "epochs.jsonl").read_text().splitlines()) == epochs + 1
+
+
+@pytest.mark.parametrize(("before", "code"), [(signal.SIG_DFL, -signal.SIGINT), (signal.SIG_IGN, 0)])
+def test_ctrl_c_before_a_command_begins_ends_without_a_word_unless_it_is_ignored(before, code):
+    program = """
+import os, signal, sys
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "torch":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+import modulekge_program
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                          preexec_fn=lambda: signal.signal(signal.SIGINT, before))  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+def test_a_narrow_terminal_cuts_nothing_that_rules_chose(tmp_path):
+    (tmp_path / "graph.tsv").write_text("".join(f"e{i}\tr\te{i * 7 % 40}\n" for i in range(40)))
+    process, end = terminal("train", "graph.tsv", "--dry-run", cwd=tmp_path, columns=40)
+    seen = read_until(end, b"[asking]", process).decode()
+    assert process.wait(60) == 0
+    os.close(end)
+    assert "model.scalar_scale" in seen and "numbers to an entity" in seen and "…" not in seen
+
+
+def test_a_name_that_is_meant_is_shown_so_that_it_can_be_given(tmp_path):
+    (tmp_path / "graph.tsv").write_text(GRAPH.replace("e0\t", "  Oslo \t"))
+    assert call("train", "graph.tsv", "--out", "run", *SMALL, cwd=tmp_path).returncode == 0
+    asked = call("predict", "run", "--head", "Oslo", "--relation", "r0", cwd=tmp_path)
+    assert "unknown entity 'Oslo'; did you mean '  Oslo '" in asked.stderr
+    assert call("predict", "run", "--head", "  Oslo ", "--relation", "r0", cwd=tmp_path).returncode == 0
 
 
 def test_messages_nobody_wants_to_see_are_no_failure(tmp_path):

@@ -54,6 +54,28 @@ def test_without_a_calibration_there_are_scores_and_a_word_how_to_get_more(place
     assert "probability" not in done.stdout
 
 
+def test_of_what_was_never_trained_on_it_is_said_that_answers_are_guesses(tmp_path):
+    for split, rows in {"train": GRAPH, "valid": "e0\tr1\te2\n", "test": "late\tr0\te1\n"}.items():
+        (tmp_path / f"{split}.txt").write_text(rows)
+    done = call("train", ".", "--model", "ComplEx", "--out", "../late-run", *SMALL, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    caution = "'late' is in no training fact: its row is as it was drawn, and what it answers a guess\n"
+    run = tmp_path.parent / "late-run"
+    assert call("predict", run, "--head", "late", "--relation", "r0", cwd=tmp_path).stderr == caution
+    assert call("explain", run, "late", "r0", "e1", cwd=tmp_path).stderr == caution
+    assert call("predict", run, "--head", "e1", "--relation", "r0", cwd=tmp_path).stderr == ""
+
+
+def test_what_needs_facts_says_that_a_shared_run_has_none(place):
+    assert call("export", "run", "hub", "--to", "hub", "--without-facts", cwd=place).returncode == 0
+    for command in ("evaluate", "calibrate", "links", "sharpen"):
+        done = call(command, "hub", cwd=place)
+        assert done.returncode == 2
+        assert "shared without its facts, which this needs; use the run it is of" in done.stderr
+    done = call("explain", "hub", "e0", "r0", "e5", cwd=place)
+    assert (done.returncode, "shared without its facts" in done.stderr) == (0, True)
+
+
 def test_answer_sets(place):
     shown = call("predict", "run", "--head", "e0", "--relation", "r0", "--coverage", 0.5, cwd=place).stdout
     assert "hold the missing answer of 50% of questions" in shown

@@ -1,5 +1,5 @@
 """``python -m modulekge``."""
 
-from modulekge.cli import main
+from modulekge_program import main
 
 main()

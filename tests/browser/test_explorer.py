@@ -348,7 +348,7 @@ def test_what_the_server_says_is_shown_with_a_retry(new_page, address):
     page = new_page(expected="404")
     page.goto(address + "#/entity?name=Frnace")
     banner = page.locator("#banner")
-    expect(banner).to_contain_text("did you mean France")
+    expect(banner).to_contain_text("did you mean 'France'")
     page.keyboard.press("Escape")
     expect(banner).to_be_hidden()
     page.goto(address + "#/nowhere")

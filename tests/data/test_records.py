@@ -61,7 +61,10 @@ def test_arrays_may_begin_with_their_titles(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"head": "a", "relation": "r"', "2: not JSON (Expecting ',' delimiter); write one object or array"),
+        (
+            '{"head": "a", "relation": "r"',
+            "2: not JSON by itself (Expecting ',' delimiter); write one object or array",
+        ),
         ('{"head": "a", "relation": "r"}', "2: no 'tail' among the fields 1 head, 2 relation"),
         ('{"head": "a", "relation": "", "tail": "b"}', "2: the relation is empty; fill it in"),
         ('{"head": "a", "relation": null, "tail": "b"}', "2: the relation is null, not a name in quotes"),

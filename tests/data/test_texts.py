@@ -91,7 +91,7 @@ def test_an_id_stands_for_its_name_where_a_folder_numbers_them(tmp_path):
         (b"bond\tAn\0agent\n", ":1: holds a NUL byte; remove it"),
         (b"bond\tAn agent\nm\t\xff\n", ":2: not UTF-8 text; save the file as UTF-8"),
         (gzip.compress(b"bond\tAn agent\n", mtime=0)[:-12], ":1: the packed data break off in this line"),
-        (None, ": cannot be read"),
+        (None, ": no such file; check the path"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_with_its_line(spies, tmp_path, text, message):

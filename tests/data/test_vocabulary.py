@@ -16,7 +16,7 @@ def test_a_name_goes_before_a_label_and_case_is_forgiven():
 
 
 def test_an_ambiguous_label_lists_its_names():
-    with pytest.raises(UnknownNameError, match=r"label of 2 entities.*Q2, Q3"):
+    with pytest.raises(UnknownNameError, match=r"label of 2 entities.*'Q2', 'Q3'"):
         WORDS.find("rome")
 
 
@@ -27,17 +27,17 @@ def test_the_exact_case_of_a_label_decides():
 
 def test_the_beginning_of_a_name_is_answered_with_what_goes_on_from_it():
     dogs = Vocabulary("entity", ("hotdog.n.01", "dog_days.n.01", "dog.n.01", "dot"))
-    with pytest.raises(UnknownNameError, match=r"did you mean dog\.n\.01 or dog_days\.n\.01 or"):
+    with pytest.raises(UnknownNameError, match=r"did you mean 'dog\.n\.01' or 'dog_days\.n\.01' or"):
         dogs.find("Dog")
 
 
 def test_a_misspelt_name_is_answered_with_the_nearest():
-    with pytest.raises(UnknownNameError, match=r"unknown entity 'Rom'; did you mean Rome"):
+    with pytest.raises(UnknownNameError, match=r"unknown entity 'Rom'; did you mean 'Rome'"):
         WORDS.find("Rom")
     cities = Vocabulary("entity", ("Madrid", "Spain", "Paris"))
-    with pytest.raises(UnknownNameError, match="did you mean Paris"):
+    with pytest.raises(UnknownNameError, match="did you mean 'Paris'"):
         cities.find("pari")
-    with pytest.raises(UnknownNameError, match="the graph has 4 entities, such as Paris"):
+    with pytest.raises(UnknownNameError, match="the graph has 4 entities, such as 'Paris'"):
         WORDS.find("xyzzy")
 
 
@@ -51,8 +51,8 @@ def test_of_many_names_few_are_compared_with_an_unknown_one(monkeypatch):
     monkeypatch.setattr(nearest, "get_close_matches", close_matches)
     numbers = [f"http://www.example.org/resource/n{i}" for i in range(20_000)]
     many = Vocabulary("entity", (*numbers, "http://www.example.org/resource/Zürich_\0\ud800"))
-    with pytest.raises(UnknownNameError, match=r"did you mean http://\S+/n12345 or"):
+    with pytest.raises(UnknownNameError, match=r"did you mean 'http://\S+/n12345' or"):
         many.find("http://www.example.org/resource/m12345")
-    with pytest.raises(UnknownNameError, match=r"did you mean http://\S+/Zürich"):
+    with pytest.raises(UnknownNameError, match=r"did you mean 'http://\S+/Zürich"):
         many.find("http://www.example.org/resource/Züirch")
     assert len(compared) <= 128

@@ -112,9 +112,9 @@ def test_a_run_that_stopped_early_is_finished(place):
         ("run.json", b"{", "run.json: not valid JSON"),
         ("vocabulary.json", None, "vocabulary.json: no such file"),
         ("triples.safetensors", None, "triples.safetensors: no such file"),
-        ("triples.safetensors", b"", "triples.safetensors: not a whole safetensors file"),
-        ("weights.safetensors", b"\x80\x04pickle", "weights.safetensors: not a whole safetensors file"),
-        ("last.safetensors", b"cut", "last.safetensors: not a whole safetensors file"),
+        ("triples.safetensors", b"", "triples.safetensors: not a readable safetensors file"),
+        ("weights.safetensors", b"\x80\x04pickle", "weights.safetensors: not a readable safetensors file"),
+        ("last.safetensors", b"cut", "last.safetensors: not a readable safetensors file"),
         ("epochs.jsonl", b"nonsense\n", "epochs.jsonl:1: not the record of epoch 1"),
         (
             "report.json",

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -41,6 +42,19 @@ def test_a_run_loads_without_its_data_set_and_answers_the_same(run):
     circumstances = json.loads((run.folder.path / "run.json").read_text())
     assert circumstances["fingerprint"] == run.dataset.fingerprint
     assert circumstances["versions"]["torch"] == torch.__version__
+
+
+def test_weights_that_may_not_be_read_are_not_called_missing(run, monkeypatch):
+    opened = Path.open
+
+    def guarded(path, *args, **how):
+        if path.name == "weights.safetensors":
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *args, **how)
+
+    monkeypatch.setattr(Path, "open", guarded)
+    with pytest.raises(RunError, match=r"weights\.safetensors: may not be read; change its permissions"):
+        load(run.folder.path)
 
 
 def test_an_older_run_without_descriptions_loads(run):

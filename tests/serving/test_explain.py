@@ -188,8 +188,8 @@ def test_paths_are_those_a_plain_search_finds(family):
 @pytest.mark.parametrize(
     ("question", "message"),
     [
-        (("Anne", "married_to", "p1"), "unknown entity 'Anne'; did you mean Ann"),
-        (("Ann", "maried_to", "p1"), "unknown relation 'maried_to'; did you mean married_to"),
+        (("Anne", "married_to", "p1"), "unknown entity 'Anne'; did you mean 'Ann'"),
+        (("Ann", "maried_to", "p1"), "unknown relation 'maried_to'; did you mean 'married_to'"),
         (("Ann", "married_to", "nobody at all"), "unknown entity"),
     ],
 )

@@ -216,7 +216,7 @@ def test_the_new_links_of_a_graph_as_rdf(family, drawn_run, tmp_path):
         ("a", {"to": "numppy"}, "unknown format 'numppy'; did you mean numpy"),
         ("a.nt", {}, "has no calibration yet"),
         ("a.nt", {"relation": "parent", "head": "ada", "tail": "bob"}, "leave out exactly one"),
-        ("a.nt", {"relation": "parnt", "head": "ada"}, "did you mean parent"),
+        ("a.nt", {"relation": "parnt", "head": "ada"}, "did you mean 'parent'"),
         ("a.nt", {"relation": "parent", "head": "ada", "prefix": "no iri "}, "expected the start of an IRI"),
         ("a.xml", {"to": "rdf", "relation": "parent", "head": "ada"}, r"ends in \.nt or \.ttl"),
         ("a.parquet", {"head": "ada"}, "export to parquet: no option head; it takes no options"),

@@ -224,7 +224,7 @@ def test_what_a_run_shared_without_facts_cannot_say_is_said_without_its_path(dra
     served.close()
     assert [response.json()["error"] for response in said] == [
         "bare: shared without the facts that relations are compared on; ask the run it is of",
-        "bare: holds out no facts to fit probabilities to; train with a valid split",
+        "family: shared without its facts, which this needs; use the run it is of",
     ]
 
 
@@ -243,7 +243,7 @@ def test_null_is_as_good_as_nothing(client, question):
 
 def test_nobody_is_meant_by_an_empty_name(client):
     problem = client.post(f"{API}/kin/predict", {"questions": [{"head": " _", "relation": "parent"}]}).json()
-    assert problem["error"] == "unknown entity ' _'; there are 8, such as Ada Lovelace, bob, cid"
+    assert problem["error"] == "unknown entity ' _'; there are 8, such as 'Ada Lovelace', 'bob', 'cid'"
 
 
 def test_names_with_everything_in_them(drawn_run, odd):
@@ -261,12 +261,12 @@ def test_names_that_are_not_there_are_found_out_with_the_nearest(client):
     response = client.post(f"{API}/kin/predict", body)
     assert response.status_code == 404
     assert response.json() == {
-        "error": "unknown entity 'lovelaec'; did you mean Ada Lovelace?",
+        "error": "unknown entity 'lovelaec'; did you mean 'Ada Lovelace'?",
         "field": "questions[1].head",
     }
     response = client.post(f"{API}/kin/score", {"triples": [["ada", "parnt", "bob"]]})
     assert response.json() == {
-        "error": "unknown relation 'parnt'; did you mean parent?",
+        "error": "unknown relation 'parnt'; did you mean 'parent'?",
         "field": "triples[0].relation",
     }
     assert client.get(f"{API}/kni").json()["error"] == "unknown run 'kni'; did you mean kin?"

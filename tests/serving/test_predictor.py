@@ -40,7 +40,7 @@ def test_answers_are_ranked_by_score_and_facts_of_all_splits_are_known(asked):
     ("question", "message"),
     [
         ({"head": "adda", "relation": "parent"}, "unknown entity 'adda'; did you mean"),
-        ({"head": "ada", "relation": "parnt"}, "unknown relation 'parnt'; did you mean parent"),
+        ({"head": "ada", "relation": "parnt"}, "unknown relation 'parnt'; did you mean 'parent'"),
         (
             {"head": "ada", "tail": "bob", "relation": "parent"},
             "leave out exactly one of head, relation and tail",

@@ -168,7 +168,7 @@ def test_without_optuna_the_extra_is_named(search, monkeypatch):
 
 
 def test_without_a_valid_split_or_with_an_unknown_space(family, tmp_path):
-    with pytest.raises(DataError, match="no valid split"):
+    with pytest.raises(DataError, match="valid split has no triples to compare trials by"):
         search_in(tmp_path, replace(family, valid=family.valid[:0]))
     with pytest.raises(UnknownNameError, match="did you mean paper"):
         tuning.space_named("papr")

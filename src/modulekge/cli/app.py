@@ -84,6 +84,14 @@ def print_notes(dataset: Dataset) -> None:
         show.console(stderr=True).print(note)
 
 
+def print_untrained(dataset: Dataset, *names: str | None) -> None:
+    """Say which of the entities that were asked about have learnt nothing."""
+    asked = [dataset.entities.find(name) for name in names if name is not None]
+    for entity in dataset.untrained(dict.fromkeys(asked)):
+        finding = f"{dataset.entities.label(entity)!r} is in no training fact"
+        show.console(stderr=True).print(f"{finding}: its row is as it was drawn, and what it answers a guess")
+
+
 def main() -> NoReturn:
     """Run a command; what a user can mend is one line on stderr and exit code 2."""
     if sys.stderr is None:  # it was closed, so nobody wants to see it
@@ -102,14 +110,19 @@ def main() -> NoReturn:
         _fail(f"error: {error}", 2)
     except UsageError as error:
         command = error.ctx.command_path if error.ctx else "modulekge"
-        _fail(f"error: {error.format_message().rstrip('.')}; see '{command} --help'", 2)
+        name = not getattr(error, "option_name", "--").startswith("--")  # -5, say
+        advice = "; if it is a name, write -- before the names" if name else f"; see '{command} --help'"
+        _fail(f"error: {error.format_message().rstrip('.')}{advice}", 2)
     except (typer.Abort, KeyboardInterrupt):
         _fail("interrupted", 130)
     except BrokenPipeError:
         sys.stdout = None  # nobody reads it any more
         sys.exit(1)
-    except (OSError, MemoryError) as error:
-        _fail(f"error: {error}; check the path, its permissions and the free space and memory", 2)
+    except OSError as error:
+        place = error.filename or "input or output"
+        _fail(f"error: {place}: {error.strerror or error}; check its permissions and the free space", 2)
+    except MemoryError as error:
+        _fail(f"error: {error or 'no memory is left'}; lower model.k or train.batch", 2)
     except Exception as error:
         if is_short(error):
             _fail(f"error: {error}; lower model.k or train.batch", 2)
@@ -124,7 +137,7 @@ def main() -> NoReturn:
 
 def _fail(message: str, code: int) -> NoReturn:
     if speaks():
-        print(" ".join(message.split()), file=sys.stderr, flush=True)
+        print(" ".join(map(str.strip, message.splitlines())), file=sys.stderr, flush=True)
     sys.exit(code)
 
 

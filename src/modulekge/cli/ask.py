@@ -9,7 +9,7 @@ import typer
 from rich.console import RenderableType
 
 from modulekge import show
-from modulekge.cli.app import Columns, Json, RunArgument, app, print_notes, split_columns
+from modulekge.cli.app import Columns, Json, RunArgument, app, print_notes, print_untrained, split_columns
 from modulekge.cli.runs import make_calibration, on_device
 from modulekge.config import AskingConfig, make_config
 from modulekge.errors import ConfigError, QuestionError
@@ -62,6 +62,7 @@ def predict(
         found = asked.answer_set(head=head, relation=relation, tail=tail, coverage=coverage)
         answers, view = found.answers, show.answer_set_view(str(question), found)
     rows = [{**asdict(answer), "known": answer.known} for answer in answers]
+    print_untrained(asked.run.dataset, head, tail)
     _give(Rows({**Rows.of(Answer, []).columns, "known": bool}, rows), view, out, as_json)
 
 

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from modulekge import show
-from modulekge.cli.app import Json, RunArgument, app
+from modulekge.cli.app import Json, RunArgument, app, print_notes, print_untrained
+from modulekge.run.train import load
 from modulekge.serving.explain import explain as explain_by_name
 from modulekge.serving.relations import relation_algebra
 
@@ -22,7 +23,10 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Say why a triple scores as it does: training facts, paths and like entities that speak for it."""
-    explanation = explain_by_name(run, head, relation, tail, k)
+    loaded = load(run)
+    print_notes(loaded.dataset)
+    explanation = explain_by_name(loaded, head, relation, tail, k)
+    print_untrained(loaded.dataset, head, tail)
     if as_json:
         print(json.dumps(asdict(explanation), ensure_ascii=False))
     else:

@@ -103,6 +103,17 @@ class Dataset:
         wanted = torch.tensor(triple)
         return next((split for split in SPLITS if (self[split] == wanted).all(1).any()), None)
 
+    def lacking(self, split: Split, purpose: str) -> DataError:
+        """Say that a split has no triples for a purpose, and what to do, unless no split has been shared."""
+        if not self.facts:
+            return DataError(f"{self.name}: shared without its facts, which this needs; use the run it is of")
+        return DataError(f"{self.name}: the {split} split has no triples {purpose}")
+
+    def untrained(self, entities: Iterable[int]) -> list[int]:
+        """Return those of some entities that no training fact holds: their rows were drawn, not learnt."""
+        ends = self.train[:, ::2]
+        return [entity for entity in entities if self.facts and not (ends == entity).any()]
+
     @cached_property
     def known(self) -> KnownAnswers:
         """Every answer in any split: what a filtered ranking leaves out."""

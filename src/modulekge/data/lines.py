@@ -19,7 +19,16 @@ def starts_with(path: Path, mark: bytes) -> bool:
         with path.open("rb") as file:
             return file.read(len(mark)) == mark
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error}); mend the file or its permissions") from None
+        raise unreadable(path, error) from None
+
+
+def unreadable(path: Path, error: OSError) -> DataError:
+    """Say why a file of data cannot be read."""
+    if isinstance(error, FileNotFoundError):
+        return DataError(f"{path}: no such file; check the path")
+    if isinstance(error, IsADirectoryError):
+        return DataError(f"{path}: a folder; name a file in it")
+    return DataError(f"{path}: cannot be read ({error.strerror or error}); mend the file or its permissions")
 
 
 def packed(path: Path) -> bool:
@@ -56,7 +65,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str | DataError]]:
             DataError(f"{place}: {found} ({error}); the file is damaged: fetch or pack it again"),
         )
     except OSError as error:
-        yield number, DataError(f"{path}: cannot be read ({error}); mend the file or its permissions")
+        yield number, unreadable(path, error)
 
 
 def _text(path: Path, number: int, line: bytes) -> str | DataError:

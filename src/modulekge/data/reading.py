@@ -98,7 +98,8 @@ def _read(
     path: Path, columns: Sequence[str] | None, labels: Path | None, descriptions: Path | None
 ) -> tuple[Vocabulary, Vocabulary, tuple[Triples, ...], list[str], bool]:
     if not path.exists():
-        raise DataError(f"{path}: no such file or folder; 'modulekge data list' names the known data sets")
+        advice = "check the path; 'modulekge data list' names the known data sets"
+        raise DataError(f"{path}: no such file or folder; {advice}")
     if not (path.is_file() or path.is_dir()):
         raise DataError(f"{path}: neither a file nor a folder; write what it holds to a file first")
     graph = (read_folder if path.is_dir() else read_file)(path, columns)

@@ -58,7 +58,7 @@ def _record(text: str) -> dict[str, Any] | list[Any]:
         record = json.loads(text)
     except ValueError as error:
         message = getattr(error, "msg", str(error))
-        raise ValueError(f"not JSON ({message}); write one object or array in each line") from None
+        raise ValueError(f"not JSON by itself ({message}); write one object or array in each line") from None
     if not isinstance(record, dict | list):
         raise ValueError(f"expected an object or an array of three, found {text[:40]}")
     return record

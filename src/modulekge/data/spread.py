@@ -137,7 +137,7 @@ def _blocks(files: Files, workers: Workers, size: int) -> Iterator[_Block]:
             for start, piece in _pieces(path, form, workers, size):
                 yield _Block(split, start, read_text(path, form, piece))
         except OSError as error:
-            raise DataError(f"{path}: cannot be read ({error}); mend the file or its permissions") from None
+            raise lines.unreadable(path, error) from None
 
 
 def _pieces(path: Path, form: Form, workers: Workers, size: int) -> Iterator[tuple[int, bytes]]:

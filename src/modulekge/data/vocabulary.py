@@ -81,13 +81,13 @@ class Vocabulary:
             return found[0]
         raise UnknownNameError(
             f"{text!r} is the label of {len(found)} {PLURAL[self.kind]}; give one of the names "
-            f"{', '.join(self.names[i] for i in found[:5])}"
+            f"{', '.join(repr(self.names[i]) for i in found[:5])}"
         )
 
     def _advice(self, text: str) -> str:
         if near := nearest(text, [*self.names, *self.labels.values()]):
-            return f"did you mean {' or '.join(near)}?"
-        some = ", ".join(self.label(i) for i in range(min(3, len(self))))
+            return f"did you mean {' or '.join(map(repr, near))}?"
+        some = ", ".join(repr(self.label(i)) for i in range(min(3, len(self))))
         return f"the graph has {len(self)} {PLURAL[self.kind]}, such as {some}"
 
 

@@ -23,7 +23,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from modulekge.data.dataset import Dataset
-from modulekge.errors import DataError, QuestionError, TrainingError
+from modulekge.errors import QuestionError, TrainingError
 from modulekge.evaluation.odds import FARTHEST, Asked, asked_in_batches, pairs_in_batches
 from modulekge.evaluation.reliability import Coverage, Meter, Reliability
 from modulekge.machine import repeatable
@@ -136,7 +136,7 @@ def calibrate(model: Model, dataset: Dataset, watch: Watch = iter) -> Calibratio
     to 10 triples' worth of everyone's; the others share one. At most 65,536 questions of a split are asked.
     """
     if len(dataset.valid) == 0:
-        raise DataError(f"{dataset.name}: the valid split has no triples to calibrate on; hold some out")
+        raise dataset.lacking("valid", "to calibrate on; hold some out")
     counts = torch.bincount(dataset.questions("valid")[:, 1], minlength=dataset.n_questions)
     rich = (counts >= ENOUGH).nonzero()[:, 0].tolist()
     slots = torch.zeros(dataset.n_questions, dtype=torch.long)

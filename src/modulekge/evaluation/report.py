@@ -11,7 +11,6 @@ from torch import Tensor
 
 from modulekge.data.dataset import Dataset, Split
 from modulekge.data.survey import CATEGORIES, categories
-from modulekge.errors import DataError
 from modulekge.evaluation.evaluate import rank_in_batches
 from modulekge.evaluation.metrics import bootstrap, metrics
 from modulekge.evaluation.ranks import TIES, Ranks
@@ -89,7 +88,7 @@ def evaluate(
     started = time.perf_counter()
     questions = dataset.questions(split)
     if len(questions) == 0:
-        raise DataError(f"{dataset.name}: the {split} split has no triples to evaluate on; name another")
+        raise dataset.lacking(split, "to evaluate on; name another")
     order = asking_order(model, questions[:, 1])
     ranks = Ranks.join(list(watch(rank_in_batches(model, questions[order], dataset.known))))
     ranks = ranks.at(order.argsort())

@@ -11,7 +11,6 @@ from torch import Tensor
 from modulekge.config import AskingConfig
 from modulekge.data.dataset import Dataset
 from modulekge.data.known import KnownAnswers
-from modulekge.errors import DataError
 from modulekge.evaluation.ranks import Ranks
 from modulekge.evaluation.scoring import batch_size, best_back, by_relation, counted, said_back
 from modulekge.models.back import NOT_ASKED, Back
@@ -60,7 +59,7 @@ def weigh(
     """
     questions = dataset.questions("valid")
     if len(questions) == 0:
-        raise DataError(f"{dataset.name}: there is no valid split to compare weights on; say which to take")
+        raise dataset.lacking("valid", "to compare weights on; say which to take")
     questions = questions[:: -(-len(questions) // MOST_QUESTIONS)]
     own, model.back = model.back, Back(train=dataset.questions("train"))
     choices = tuple(dict.fromkeys((NOT_ASKED, *choices, own.weights)))

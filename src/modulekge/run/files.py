@@ -189,15 +189,25 @@ def read_tensors(
     path: Path, held: Callable[[str, list[int]], slice | None] = lambda key, shape: None
 ) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Read a safetensors file, and what stands in its header; of a tensor, perhaps some rows only."""
+    with open_tensors(path) as file:
+        tensors = {}
+        for key in file.keys():  # noqa: SIM118
+            part = file.get_slice(key)
+            rows = held(key, part.get_shape())
+            tensors[key] = file.get_tensor(key) if rows is None else part[rows.start : rows.stop]
+        return tensors, file.metadata() or {}
+
+
+@contextmanager
+def open_tensors(path: Path) -> Iterator[Any]:
+    """Open a safetensors file; whatever is wrong with it, then or as it is read, is one line."""
     try:
+        path.open("rb").close()  # what may not be read is missing, if safetensors is asked
         with safe_open(path, framework="pt") as file:
-            tensors = {}
-            for key in file.keys():  # noqa: SIM118
-                part = file.get_slice(key)
-                rows = held(key, part.get_shape())
-                tensors[key] = file.get_tensor(key) if rows is None else part[rows.start : rows.stop]
-            return tensors, file.metadata() or {}
+            yield file
     except FileNotFoundError:
         raise RunError(f"{path}: no such file; the run folder is incomplete") from None
+    except PermissionError:
+        raise RunError(f"{path}: may not be read; change its permissions") from None
     except (SafetensorError, OSError, ValueError) as error:
         raise RunError(f"{path}: not a readable safetensors file ({error}); restore it from a copy") from None

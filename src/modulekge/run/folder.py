@@ -155,7 +155,9 @@ class RunFolder:
     def existing(cls, path: Path) -> "RunFolder":
         """Return the run in a folder that holds one."""
         if not (path / "config.toml").is_file():
-            finding = "no config.toml in it" if path.is_dir() else "no such folder"
+            finding = (
+                "no config.toml in it" if path.is_dir() else "a file" if path.exists() else "no such folder"
+            )
             raise RunError(f"{path}: not a run folder ({finding}); 'modulekge train' makes one")
         return cls(path)
 

@@ -8,11 +8,9 @@ from math import fsum
 from pathlib import Path
 from typing import Any, Literal
 
-from safetensors import SafetensorError, safe_open
-
 from modulekge.errors import ModulekgeError, RunError
 from modulekge.models.back import NOT_ASKED, name_asking
-from modulekge.run.files import read_json
+from modulekge.run.files import open_tensors, read_json
 from modulekge.run.folder import RunFolder
 from modulekge.run.train import is_training, stalled
 from modulekge.training.fit import EpochRecord
@@ -117,11 +115,8 @@ def _check_files(folder: RunFolder) -> None:
             raise RunError(f"{folder.path / name}: no such file; the run folder is incomplete")
     for path in (folder.path / "triples.safetensors", folder.weights, folder.checkpoint):
         if path.exists():
-            try:
-                with safe_open(path, framework="pt"):
-                    pass
-            except (SafetensorError, OSError):
-                raise RunError(f"{path}: not a whole safetensors file; restore it from a copy") from None
+            with open_tensors(path):
+                pass
 
 
 def _state(folder: RunFolder, ended: bool, epochs: int) -> State:

@@ -152,12 +152,12 @@ def _find(vocabulary: Vocabulary, search: Search, text: str, field: str) -> int:
         return found[0]
     shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
     if found:
-        names = ", ".join(vocabulary.names[i] for i in found[:5])
+        names = ", ".join(repr(vocabulary.names[i]) for i in found[:5])
         raise UnknownFieldError(
             f"{shown!r} is the label of {len(found)}; give one of the names {names}", field
         )
     alike = search.find(text)[:3].tolist() if plain(text) else []
-    near = " or ".join(vocabulary.label(i) for i in alike)
-    some = ", ".join(vocabulary.label(i) for i in range(min(3, len(vocabulary))))
+    near = " or ".join(repr(vocabulary.label(i)) for i in alike)
+    some = ", ".join(repr(vocabulary.label(i)) for i in range(min(3, len(vocabulary))))
     advice = f"did you mean {near}?" if near else f"there are {len(vocabulary):,}, such as {some}"
     raise UnknownFieldError(f"unknown {vocabulary.kind} {shown!r}; {advice}", field)

@@ -157,9 +157,7 @@ class Predictor:
         if self.calibration is None:
             path = self.run.folder.path
             if len(self.run.dataset.valid) == 0:
-                raise RunError(
-                    f"{path}: holds out no facts to fit probabilities to; train with a valid split"
-                )
+                raise self.run.dataset.lacking("valid", "to fit probabilities to; train with some held out")
             raise RunError(f"{path}: has no calibration yet; 'modulekge calibrate {path}' makes it")
         return self.calibration
 

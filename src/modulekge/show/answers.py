@@ -18,7 +18,7 @@ from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.reliability import Reliability
 from modulekge.evaluation.sharpening import Weighed
 from modulekge.serving.asking import Answer, AnswerSet, Link
-from modulekge.show.console import console, figure, new_table
+from modulekge.show.console import figure, live_console, new_table
 
 Part = TypeVar("Part")
 _FEW_WEIGHTS = 5
@@ -106,7 +106,7 @@ def calibration_view(calibration: Calibration, relations: Vocabulary) -> Rendera
         f"and have {sets.size:,.1f} candidates on average"
     )
     notes = (
-        f"valid: answers fitted to; {measured.split}: questions measured on; before: the plain softmax",
+        f"valid: answers fitted to; {measured.split}: questions measured on; left of ->: the plain softmax",
         "error: of the ten best candidates, |probability - share true|; log loss, Brier: per question",
     )
     return Group(fitted, "", table, "", covered, *(Text(note, "dim") for note in notes))
@@ -140,7 +140,7 @@ def progress_display(
     what: str, total: int, size: Callable[[Part], int]
 ) -> Iterator[Callable[[Iterator[Part]], Iterator[Part]]]:
     """A bar on a terminal while parts pass by, each so large. Nothing elsewhere."""
-    with Progress(console=console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as progress:
+    with Progress(console=live_console(), disable=not sys.stderr.isatty(), transient=True) as progress:
         task = progress.add_task(what, total=total)
 
         def watch(parts: Iterator[Part]) -> Iterator[Part]:

@@ -39,10 +39,14 @@ def _pictured(text: Text) -> Text:
     return text
 
 
-def console(stderr: bool = False) -> Console:
-    """Return a console that shows names as they are and cuts nothing off."""
-    live = stderr and sys.stderr.isatty()  # where progress is drawn, in the terminal's own width
-    return _Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=None if live else _WIDE)
+def console(stderr: bool = False, width: int | None = _WIDE) -> Console:
+    """Return a console that shows names as they are and, as wide as it is, cuts nothing off."""
+    return _Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)
+
+
+def live_console() -> Console:
+    """Return one on stderr for progress, which a terminal draws in its own width."""
+    return console(stderr=True, width=None if sys.stderr.isatty() else _WIDE)
 
 
 def new_table(*columns: str, title: str = "") -> Table:

@@ -14,7 +14,7 @@ from rich.progress import (
 )
 
 from modulekge.evaluation.ranks import Ranks
-from modulekge.show.console import console
+from modulekge.show.console import live_console
 from modulekge.training.fit import EpochRecord, Glance
 
 _EPOCH, _MRR = "epoch {task.fields[epoch]}/{task.total:.0f}", "valid MRR {task.fields[mrr]}"
@@ -29,7 +29,7 @@ class TrainingsDisplay:
             TimeElapsedColumn(),
             "left",
             TimeRemainingColumn(elapsed_when_finished=True),
-            console=console(stderr=True),
+            console=live_console(),
             disable=not sys.stderr.isatty(),
             speed_estimate_period=600,
         )
@@ -76,7 +76,7 @@ class TrainingDisplay(TrainingsDisplay):
 @contextmanager
 def ranking_display(questions: int) -> Iterator["RankingDisplay"]:
     """A bar on a terminal while questions are ranked. Nothing elsewhere."""
-    with Progress(console=console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as progress:
+    with Progress(console=live_console(), disable=not sys.stderr.isatty(), transient=True) as progress:
         yield RankingDisplay(progress, progress.add_task("ranking", total=questions))
 
 

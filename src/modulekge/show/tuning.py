@@ -8,7 +8,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from modulekge.run.defaults import Choice
-from modulekge.show.console import console, figure, new_table
+from modulekge.show.console import figure, live_console, new_table
 from modulekge.studies.tuning import Trial
 
 _FEW_TRIALS = 5
@@ -45,7 +45,7 @@ class TuningDisplay:
             BarColumn(bar_width=24),
             TextColumn("{task.description}"),
             TimeElapsedColumn(),
-            console=console(stderr=True),
+            console=live_console(),
             disable=not sys.stderr.isatty(),
         )
         self.task: TaskID = self.progress.add_task("", total=trials)

@@ -18,7 +18,7 @@ import torch
 
 from modulekge.config import holds, merge, nested, write_config
 from modulekge.data.dataset import Dataset
-from modulekge.errors import ConfigError, DataError, ModulekgeError, RunError, TrainingError, unknown
+from modulekge.errors import ConfigError, ModulekgeError, RunError, TrainingError, unknown
 from modulekge.run.files import write_file
 from modulekge.run.train import NO_RECIPE, begin, resolve, stalled
 from modulekge.studies.several import is_over
@@ -93,7 +93,7 @@ class Search:
         train = resolve(dataset, None, [fixed], NO_RECIPE).train
         free = {key: values for key, values in space.items() if not holds(fixed, key)}
         if len(dataset.valid) == 0:
-            raise DataError(f"{dataset.name}: has no valid split to compare trials by; give it one")
+            raise dataset.lacking("valid", "to compare trials by; hold some out")
         if not free:
             raise ConfigError("every setting of the space is fixed; leave one to search")
         schedule = {key: getattr(train, key) for key in _SCHEDULE}
