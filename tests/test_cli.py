@@ -181,7 +181,7 @@ BAD = {
     "no triples to score": (["score", "run", "absent.csv"], "absent.csv: no such file; check the path"),
     "a folder to score": (["score", "run", "run"], "run: a folder; name a file in it"),
     "a file as a run": (["evaluate", "graph.tsv"], "graph.tsv: not a run folder (a file)"),
-    "a dash before a name": (["explain", "run", "-5", "r0", "e1"], "write -- before the names"),
+    "a dash before a name": (["explain", "run", "-5", "r0", "e1"], "write -- before names"),
     "unknown entity": (["predict", "run", "--head", "e00", "--relation", "r0"], "'e00'; did you mean"),
     "unknown relation": (["predict", "run", "--head", "e0", "--relation", "r9"], "unknown relation 'r9'"),
     "neither": (["predict", "run", "--relation", "r0"], "leave out exactly one of head, relation and tail"),

@@ -111,8 +111,8 @@ def main() -> NoReturn:
     except UsageError as error:
         command = error.ctx.command_path if error.ctx else "modulekge"
         name = not getattr(error, "option_name", "--").startswith("--")  # -5, say
-        advice = "; if it is a name, write -- before the names" if name else f"; see '{command} --help'"
-        _fail(f"error: {error.format_message().rstrip('.')}{advice}", 2)
+        advice = f"see '{command} --help'{', and write -- before names that start with -' if name else ''}"
+        _fail(f"error: {error.format_message().rstrip('.')}; {advice}", 2)
     except (typer.Abort, KeyboardInterrupt):
         _fail("interrupted", 130)
     except BrokenPipeError:

@@ -14,7 +14,7 @@ from torch.nn.functional import pad
 
 from modulekge.algebra.norms import N
 from modulekge.data.dataset import Split
-from modulekge.errors import DataError, ModulekgeError, QuestionError, RunError
+from modulekge.errors import ModulekgeError, QuestionError, RunError
 from modulekge.evaluation.scoring import asking_order, batch_size, entity_scores, entity_scores_each
 from modulekge.models.model import Model, Some
 from modulekge.run.files import read_json, write_file
@@ -151,9 +151,7 @@ class EntityIndex:
         """Return the share of the ``k`` best answers to the questions of a split that a search finds."""
         questions = self.run.dataset.questions(split).to(self.table.device)
         if len(questions) == 0:
-            raise DataError(
-                f"{self.run.dataset.name}: the {split} split has no questions to measure recall on"
-            )
+            raise self.run.dataset.lacking(split, "to measure recall on; name another")
         shares, order = [], asking_order(self.run.model, questions[:, 1])
         for some in questions[order].split(batch_size(len(self.table), self.table.device)):
             heads, relations, _ = some.unbind(1)
