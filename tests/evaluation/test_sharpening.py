@@ -156,7 +156,7 @@ def test_a_checkpoint_beside_the_best_weights_changes_nothing(run, tmp_path):
 def test_without_valid_there_is_nothing_to_compare_on(drawn_run):
     triples = torch.tensor([(0, 0, 1), (1, 0, 2)])
     dataset = Dataset("bare", names("entity", 3), names("relation", 1), triples, triples[:0], triples[:0])
-    with pytest.raises(DataError, match="bare: there is no valid split to compare weights on"):
+    with pytest.raises(DataError, match="bare: the valid split has no triples to compare weights on"):
         modulekge.sharpen(run := drawn_run(dataset, "ModulE-HH"))
     done = call("sharpen", run.folder.path, "--weights", "0.5,0.25,0", cwd=run.folder.path.parent)
     assert (done.returncode, done.stderr) == (0, "")

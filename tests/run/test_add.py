@@ -222,7 +222,7 @@ def test_names_are_found_by_label_too_but_not_whatever_their_case(run, tmp_path)
         (read_facts(tmp_path / "new.tsv"), f"{tmp_path}/new.tsv:3"),
         (read_facts(tmp_path / "new"), f"{tmp_path}/new"),
     ):
-        message = f"^{place}: 'Bo' is the label of 2 entities; give one of the names bob, cid$"
+        message = f"^{place}: 'Bo' is the label of 2 entities; give one of the names 'bob', 'cid'$"
         with pytest.raises(UnknownNameError, match=message):
             enlarge(doubtful, facts)
 
