@@ -59,7 +59,7 @@ def test_of_what_was_never_trained_on_it_is_said_that_answers_are_guesses(tmp_pa
         (tmp_path / f"{split}.txt").write_text(rows)
     done = call("train", ".", "--model", "ComplEx", "--out", "../late-run", *SMALL, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    caution = "'late' is in no training fact: its row is as it was drawn, and what it answers a guess\n"
+    caution = "'late' is in no training fact: its row is as it was drawn, its answers are guesses\n"
     run = tmp_path.parent / "late-run"
     assert call("predict", run, "--head", "late", "--relation", "r0", cwd=tmp_path).stderr == caution
     assert call("explain", run, "late", "r0", "e1", cwd=tmp_path).stderr == caution
@@ -68,7 +68,7 @@ def test_of_what_was_never_trained_on_it_is_said_that_answers_are_guesses(tmp_pa
 
 def test_what_needs_facts_says_that_a_shared_run_has_none(place):
     assert call("export", "run", "hub", "--to", "hub", "--without-facts", cwd=place).returncode == 0
-    for command in ("evaluate", "calibrate", "links", "sharpen"):
+    for command in ("evaluate", "calibrate", "links", "sharpen", "relations"):
         done = call(command, "hub", cwd=place)
         assert done.returncode == 2
         assert "shared without its facts, which this needs; use the run it is of" in done.stderr

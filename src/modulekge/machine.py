@@ -46,7 +46,9 @@ def free_memory(device: torch.device) -> int:
 
 def is_short(error: Exception) -> bool:
     """Whether this says that there was not enough memory, for which PyTorch has no class on a CPU."""
-    return any(words in str(error) for words in ("out of memory", "allocate"))
+    return isinstance(error, MemoryError) or any(
+        words in str(error) for words in ("out of memory", "allocate")
+    )
 
 
 @cache

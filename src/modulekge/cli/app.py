@@ -86,10 +86,10 @@ def print_notes(dataset: Dataset) -> None:
 
 def print_untrained(dataset: Dataset, *names: str | None) -> None:
     """Say which of the entities that were asked about have learnt nothing."""
-    asked = [dataset.entities.find(name) for name in names if name is not None]
-    for entity in dataset.untrained(dict.fromkeys(asked)):
-        finding = f"{dataset.entities.label(entity)!r} is in no training fact"
-        show.console(stderr=True).print(f"{finding}: its row is as it was drawn, and what it answers a guess")
+    for entity in dict.fromkeys(dataset.entities.find(name) for name in names if name is not None):
+        if dataset.facts and not dataset.seen[entity]:
+            finding = f"{dataset.entities.label(entity)!r} is in no training fact"
+            show.console(stderr=True).print(f"{finding}: its row is as it was drawn, its answers are guesses")
 
 
 def main() -> NoReturn:
@@ -121,11 +121,9 @@ def main() -> NoReturn:
     except OSError as error:
         place = error.filename or "input or output"
         _fail(f"error: {place}: {error.strerror or error}; check its permissions and the free space", 2)
-    except MemoryError as error:
-        _fail(f"error: {error or 'no memory is left'}; lower model.k or train.batch", 2)
     except Exception as error:
         if is_short(error):
-            _fail(f"error: {error}; lower model.k or train.batch", 2)
+            _fail(f"error: {str(error) or 'no memory is left'}; lower model.k or train.batch", 2)
         if "CUDA error" in str(error):
             said = str(error).splitlines()[0]
             _fail(f"error: the GPU failed: {said}; what was kept stays, and 'modulekge resume' goes on", 2)

@@ -68,8 +68,7 @@ def enlarge(dataset: Dataset, facts: Facts) -> Addition:
     A name is an old one's if it is written as that name, or as a label that no other has; a label that
     others have too is refused. Blank nodes of RDF are new.
     """
-    if not dataset.facts:
-        raise DataError(f"{dataset.name}: its facts were left out; add to the run that was shared")
+    dataset.check_facts()
     new = _apart(dataset.entities, facts.entities) if facts.blank else facts.entities
     entities, entity_ids = _joined(dataset.entities, new, lambda i: facts.first(i, (0, 2)))
     relations, relation_ids = _joined(dataset.relations, facts.relations, lambda i: facts.first(i, (1,)))

@@ -103,16 +103,16 @@ class Dataset:
         wanted = torch.tensor(triple)
         return next((split for split in SPLITS if (self[split] == wanted).all(1).any()), None)
 
-    def lacking(self, split: Split, purpose: str) -> DataError:
-        """Say that a split has no triples for a purpose, and what to do, unless no split has been shared."""
+    def check_facts(self) -> None:
+        """Refuse a graph that was shared without its triples."""
         if not self.facts:
-            return DataError(f"{self.name}: shared without its facts, which this needs; use the run it is of")
-        return DataError(f"{self.name}: the {split} split has no triples {purpose}")
+            raise DataError(f"{self.name}: shared without its facts, which this needs; use the run it is of")
 
-    def untrained(self, entities: Iterable[int]) -> list[int]:
-        """Return those of some entities that no training fact holds: their rows were drawn, not learnt."""
-        ends = self.train[:, ::2]
-        return [entity for entity in entities if self.facts and not (ends == entity).any()]
+    def check_split(self, split: Split, purpose: str) -> None:
+        """Refuse a split that has no triples for a purpose; with it, what to do is said."""
+        self.check_facts()
+        if len(self[split]) == 0:
+            raise DataError(f"{self.name}: the {split} split has no triples {purpose}")
 
     @cached_property
     def known(self) -> KnownAnswers:

@@ -135,8 +135,7 @@ def calibrate(model: Model, dataset: Dataset, watch: Watch = iter) -> Calibratio
     A relation and direction with at least 20 valid triples has a line of its own, fitted to its own data and
     to 10 triples' worth of everyone's; the others share one. At most 65,536 questions of a split are asked.
     """
-    if len(dataset.valid) == 0:
-        raise dataset.lacking("valid", "to calibrate on; hold some out")
+    dataset.check_split("valid", "to calibrate on; hold some out")
     counts = torch.bincount(dataset.questions("valid")[:, 1], minlength=dataset.n_questions)
     rich = (counts >= ENOUGH).nonzero()[:, 0].tolist()
     slots = torch.zeros(dataset.n_questions, dtype=torch.long)

@@ -86,9 +86,8 @@ def evaluate(
 ) -> Report:
     """Rank every question of a split and report on it; ``watch`` may show the batches as they pass."""
     started = time.perf_counter()
+    dataset.check_split(split, "to evaluate on; name another")
     questions = dataset.questions(split)
-    if len(questions) == 0:
-        raise dataset.lacking(split, "to evaluate on; name another")
     order = asking_order(model, questions[:, 1])
     ranks = Ranks.join(list(watch(rank_in_batches(model, questions[order], dataset.known))))
     ranks = ranks.at(order.argsort())

@@ -57,9 +57,8 @@ def weigh(
 
     Nobody being asked is the first of them in any case, and the model's own weights are another.
     """
+    dataset.check_split("valid", "to compare weights on; say which to take")
     questions = dataset.questions("valid")
-    if len(questions) == 0:
-        raise dataset.lacking("valid", "to compare weights on; say which to take")
     questions = questions[:: -(-len(questions) // MOST_QUESTIONS)]
     own, model.back = model.back, Back(train=dataset.questions("train"))
     choices = tuple(dict.fromkeys((NOT_ASKED, *choices, own.weights)))

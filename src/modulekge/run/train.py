@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 from modulekge.config import Config, holds, make_config, merge, nested, read_config
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
-from modulekge.errors import ConfigError, DataError, EndedError, RunError
+from modulekge.errors import ConfigError, EndedError, RunError
 from modulekge.models.model import Model
 from modulekge.models.spec import COLUMNS, ModelSpec, chart, row
 from modulekge.models.table import named, spec_of
@@ -124,8 +124,7 @@ def plan(
     Without a recipe file, the one that belongs to this data set and model is used; where there is none,
     or the recipe is ``NO_RECIPE``, the rules of :mod:`modulekge.run.defaults`.
     """
-    if not dataset.facts:
-        raise DataError(f"{dataset.name}: its facts were left out; train on the graph itself")
+    dataset.check_facts()
     asked: dict[str, Any] = {} if model is None else {"model": _words(model)}
     for layer in settings:
         asked = merge(asked, _in_full(layer))

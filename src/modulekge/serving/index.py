@@ -149,9 +149,8 @@ class EntityIndex:
 
     def recall(self, k: int = 10, expansion: int | None = None, split: Split = "valid") -> float:
         """Return the share of the ``k`` best answers to the questions of a split that a search finds."""
+        self.run.dataset.check_split(split, "to measure recall on; name another")
         questions = self.run.dataset.questions(split).to(self.table.device)
-        if len(questions) == 0:
-            raise self.run.dataset.lacking(split, "to measure recall on; name another")
         shares, order = [], asking_order(self.run.model, questions[:, 1])
         for some in questions[order].split(batch_size(len(self.table), self.table.device)):
             heads, relations, _ = some.unbind(1)

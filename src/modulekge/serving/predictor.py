@@ -155,9 +155,8 @@ class Predictor:
 
     def _calibrated(self) -> Calibration:
         if self.calibration is None:
+            self.run.dataset.check_split("valid", "to fit probabilities to; train with some held out")
             path = self.run.folder.path
-            if len(self.run.dataset.valid) == 0:
-                raise self.run.dataset.lacking("valid", "to fit probabilities to; train with some held out")
             raise RunError(f"{path}: has no calibration yet; 'modulekge calibrate {path}' makes it")
         return self.calibration
 

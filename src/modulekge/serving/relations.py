@@ -12,7 +12,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from modulekge.errors import RunError
 from modulekge.models.model import Model
 from modulekge.run.train import Run, load
 from modulekge.serving.paths import Evidence, Walks, sample
@@ -111,9 +110,7 @@ class _Comparison:
     @classmethod
     def of(cls, run: Run) -> "_Comparison":
         dataset, model = run.dataset, run.model
-        if not dataset.facts:
-            finding = "shared without the facts that relations are compared on"
-            raise RunError(f"{run.folder.path}: {finding}; ask the run it is of")
+        dataset.check_facts()
         counts = torch.bincount(dataset.train[:, 1], minlength=len(dataset.relations))
         most = counts.argsort(descending=True, stable=True)[:_MOST_RELATIONS]
         chosen = sorted(most[counts[most] > 0].tolist())

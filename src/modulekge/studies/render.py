@@ -113,8 +113,9 @@ def _draw_points(axes: Any, lines: list[Line]) -> None:
         if some:
             points = [line.mean for _, line in some], [i for i, _ in some]
             axes.plot(*points, marker, color=colour, label=label)
-        for i, line in some:
-            axes.plot(line.interval or (), [i] * len(line.interval or ()), color=colour)
+    for i, line in shown:
+        if line.interval:
+            axes.plot(line.interval, (i, i), color=_VERDICTS[line.verdict][1])
     paper = [(line.paper, i) for i, line in shown if line.paper is not None]
     if paper:
         axes.plot(*zip(*paper, strict=True), "k|", markersize=10, label="paper")

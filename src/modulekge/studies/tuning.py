@@ -92,8 +92,7 @@ class Search:
             fixed = merge(fixed, layer)
         train = resolve(dataset, None, [fixed], NO_RECIPE).train
         free = {key: values for key, values in space.items() if not holds(fixed, key)}
-        if len(dataset.valid) == 0:
-            raise dataset.lacking("valid", "to compare trials by; hold some out")
+        dataset.check_split("valid", "to compare trials by; hold some out")
         if not free:
             raise ConfigError("every setting of the space is fixed; leave one to search")
         schedule = {key: getattr(train, key) for key in _SCHEDULE}
