@@ -389,9 +389,9 @@ def test_every_recipe_can_be_resolved():
     for path in paths:
         config = make_config([read_config(path)], str(path))
         assert config.data == path.parent.name
-        ending = next((ending for ending in ("-beyond", "-paper") if path.stem.endswith(ending)), "")
+        ending = next((ending for ending in ("-beyond", "-paper", "-plus") if path.stem.endswith(ending)), "")
         assert config.model.name == path.stem.removesuffix(ending)
-        assert config.asking == AskingConfig() or ending == "-beyond"
+        assert config.asking == AskingConfig() or ending in ("-beyond", "-plus")
         assert (find_recipe(config.data, config.model.name) == path) == (not ending)  # others are named
 
 

@@ -249,6 +249,14 @@ STUDIES = {
             metrics=("mrr",),
         ),
         Study(
+            "plus",
+            "Table 2: ModulE-HH with the paper's settings, plus what it does not have",
+            ("FB15k-237", "WN18RR"),
+            ("ModulE-HH",),
+            paper=TABLE_2,
+            ending="-plus",
+        ),
+        Study(
             "beyond",
             "Beyond Table 2: better recipes, ComplEx and BiQUE beside the figures of ModulE-HH",
             ("FB15k-237", "WN18RR"),
