@@ -67,18 +67,25 @@ def runs(installed, tmp_path_factory) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="session")
 def hostile(installed, tmp_path_factory):
-    """The address of a run whose names and texts would be scripts if they were markup, or are very long."""
+    """The address of a run whose names and texts would be scripts if they were markup, or are very long.
+
+    Of the entity ``late`` test alone knows something.
+    """
     folder = tmp_path_factory.mktemp("hostile")
     names = ["a&b", "<b>bold</b>", "c'\"d", "plain", "long" * 40, *(f"e{i}" for i in range(8))]
     relations = ["knows <i>", "/film/film/release_date_s./film/film_regional_release_date/region" * 2]
     lines = [f"{a}\t{r}\t{b}" for a in names for b in names if a < b for r in relations]
-    (folder / "graph.tsv").write_text("\n".join(lines) + "\n", "utf-8")
+    train = [line for i, line in enumerate(lines) if i % 5 != 4]
+    parts = {"train": train, "valid": lines[4::10], "test": [*lines[9::10], f"late\t{relations[0]}\te1"]}
+    (folder / "graph").mkdir()
+    for split, part in parts.items():
+        (folder / "graph" / f"{split}.tsv").write_text("\n".join(part) + "\n", "utf-8")
     (folder / "labels.tsv").write_text(f"plain\t{HOSTILE}\n", "utf-8")
     told = {"plain": HOSTILE, "e0": "\u202eلغة عربية", "long" * 40: "endless" * 1000}
     lines = [f"{name}\t{text}\n" for name, text in told.items()]
     (folder / "told.tsv").write_text("".join(lines), "utf-8")
     texts = "--labels=labels.tsv", "--descriptions=told.tsv"
-    with serving(trained(folder, "graph.tsv", "DistMult", *texts)) as (_, address):
+    with serving(trained(folder, "graph", "DistMult", *texts)) as (_, address):
         yield address
 
 

@@ -61,11 +61,17 @@ def test_facts_are_those_of_looking_at_every_triple(random):
     assert facts.of_relation.tolist() == [sum(r == i for _, r, _ in whole) for i in range(3)]
 
 
+def test_what_train_does_not_hold_is_not_trained():
+    lookup = Lookup(graph("few", 3, 1, [(0, 0, 1)], [], [(2, 0, 1)]))
+    assert [lookup.entity(f"e{i}", None, None, 20).trained for i in range(3)] == [True, True, False]
+
+
 def test_a_graph_without_facts_is_looked_up_too(random):
     bare = graph("bare", 13, 3, [], [], [], facts=False)
     lookup = Lookup(bare)
     assert lookup.entities("e1", 5).items[0].degree == 0
-    assert lookup.entity("e1", None, None, 20).facts == []
+    card = lookup.entity("e1", None, None, 20)
+    assert (card.facts, card.trained) == ([], True)  # whether it was seen is not known
     assert lookup.relations(5).total == 3
     drawn = MapMaker.of(torch.randn(13, 2, 3), lookup).of_best(20)
     assert (len(drawn.points), drawn.groups, drawn.points[0].group) == (13, [], None)

@@ -87,7 +87,7 @@ def print_notes(dataset: Dataset) -> None:
 def print_untrained(dataset: Dataset, *names: str | None) -> None:
     """Say which of the entities that were asked about have learnt nothing."""
     for entity in dict.fromkeys(dataset.entities.find(name) for name in names if name is not None):
-        if dataset.facts and not dataset.seen[entity]:
+        if dataset.untrained(entity):
             finding = f"{dataset.entities.label(entity)!r} is in no training fact"
             show.console(stderr=True).print(f"{finding}: its row is as it was drawn, its answers are guesses")
 

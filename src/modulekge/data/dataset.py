@@ -154,3 +154,7 @@ class Dataset:
         seen = torch.zeros(len(self.entities), dtype=torch.bool)
         seen[self.train[:, [0, 2]].flatten()] = True
         return seen
+
+    def untrained(self, entity: int) -> bool:
+        """Whether an entity is in no training fact, so that its row is as it was drawn."""
+        return bool(self.facts and not self.seen[entity])

@@ -92,8 +92,8 @@ class Lookup:
             for group in self.facts.groups(i)
             if wanted in (None, group.relation) and direction in (None, group.direction)
         ]
-        said = self.dataset.entities.description(i)
-        return EntityCard(**vars(self.item(i)), description=said, facts=groups)
+        said, trained = self.dataset.entities.description(i), not self.dataset.untrained(i)
+        return EntityCard(**vars(self.item(i)), description=said, trained=trained, facts=groups)
 
     def item(self, i: int) -> EntityItem:
         """Return an entity with its degree."""

@@ -159,6 +159,7 @@ class EntityCard(EntityItem):
     """An entity with its known facts by relation and direction, the largest group first."""
 
     description: str | None  # None: the graph came without one
+    trained: bool  # else it is in no training fact, and its answers are guesses
     facts: list[FactGroup]
 
 

@@ -3,7 +3,7 @@
 import { go, href } from "./address.js";
 import { get, getOnce, of, post, ServerError } from "./api.js";
 import { bar, count, el, entityLink, figure, later, link, percent, words } from "./dom.js";
-import { ALL_RELATIONS, sentence } from "./entity.js";
+import { ALL_RELATIONS, caution, sentence } from "./entity.js";
 import { missing } from "./run.js";
 
 const FIRST = 10; // answers, until more are asked for
@@ -20,14 +20,15 @@ export async function show({ run, runs, params, signal }) {
     answersTo(run, question, k, params.new, signal),
     labelsOf(run, question, signal),
   ]);
-  const same = { ...params, run: run.name };
+  const same = { ...params, run: run.name }, guessed = caution(labels.entities);
   return {
     title: plain(labels),
     said: `${count(answers.length, "answer")} to ${plain(labels)}`,
     body: [
       el("h1.question", asked(run, question, labels)),
+      guessed,
       run.calibrated
-        ? question.relation && answerSet(run, question, signal)
+        ? question.relation && !guessed && answerSet(run, question, signal)
         : missing("has no probabilities yet", `modulekge calibrate ${run.name}`, "makes them"),
       el("div.tools",
         newOnly(Boolean(params.new), (on) => go("ask", { ...same, new: on ? 1 : null })),
@@ -56,9 +57,9 @@ export async function answersTo(run, question, k, isNew, signal) {
   return (await post(of(run, "predict"), body, signal)).answers[0];
 }
 
-/** Return head, relation and tail as people call them; "?" for what is asked. */
+/** Return head, relation and tail as people call them, "?" for what is asked, and the entities among them. */
 export async function labelsOf(run, question, signal) {
-  const entity = async (name) => (name ? (await get(of(run, "entity"), { name }, signal)).label : "?");
+  const entity = (name) => (name ? get(of(run, "entity"), { name, limit: 1 }, signal) : null);
   const relation = async (name) => {
     if (!name) return "?";
     const { items } = await getOnce(of(run, "relations"), { limit: ALL_RELATIONS });
@@ -66,7 +67,7 @@ export async function labelsOf(run, question, signal) {
   };
   const { head, relation: middle, tail } = question;
   const [h, r, t] = await Promise.all([entity(head), relation(middle), entity(tail)]);
-  return { head: h, relation: r, tail: t };
+  return { head: h?.label ?? "?", relation: r, tail: t?.label ?? "?", entities: [h, t].filter(Boolean) };
 }
 
 /** Return the answers, best first: a bar for the probability, whether it is known, the score, and why. */

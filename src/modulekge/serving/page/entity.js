@@ -23,6 +23,7 @@ export async function show({ run, params, signal, fail }) {
         el("h1", entity.label),
         entity.name === entity.label ? null : el("p.name", entity.name),
         entity.description ? el("p.lead", { dir: "auto" }, entity.description) : null,
+        caution([entity]),
         el("p.actions",
           link("around", { run: run.name, name: entity.name }, "Neighbourhood"),
           link("map", { run: run.name, name: entity.name }, "On the map"),
@@ -39,6 +40,15 @@ export async function show({ run, params, signal, fail }) {
 /** Return a question as the sentence it completes: "France borders ?". */
 export function sentence(head, relation, tail) {
   return el("span.sentence", head, " ", el("em", relation), " ", tail);
+}
+
+/** Return what has to be said of entities that training did not see, if there are any. */
+export function caution(entities) {
+  const guessed = entities.filter(({ trained }) => !trained).map(({ label }) => label);
+  const are = guessed.length > 1 ? "are" : "is";
+  return guessed.length
+    ? el("p.notice", `${guessed.join(" and ")} ${are} in no training fact: what the model answers is a guess.`)
+    : null;
 }
 
 /** Return the parameters that ask for what is at the other end of a relation. */
