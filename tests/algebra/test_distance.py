@@ -60,8 +60,7 @@ def _chosen(q, t, weights):
 
 
 @pytest.mark.filterwarnings("ignore")  # torch.compile warns of itself
-@pytest.mark.parametrize("function", [block_distance, _chosen])
-@pytest.mark.parametrize("d", [1, 2, 4])
+@pytest.mark.parametrize(("function", "d"), [(block_distance, 1), (_chosen, 2), (block_distance, 4)])
 def test_compiled_loops_agree_with_the_tiles(function, d, compiler, monkeypatch):
     """Of any size, at meeting points too."""
     monkeypatch.setattr(distance, "can_compile", lambda device: True)
