@@ -36,5 +36,5 @@ def test_the_page_of_licences_names_what_is_needed_and_a_licence_of_each():
 
 def test_the_sdist_holds_what_its_users_need():
     kept = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["sdist"]
-    assert all((ROOT / name).exists() for name in kept["include"])
-    assert {"src", "tests", "LICENSE", "SECURITY.md"} <= set(kept["include"])
+    assert all((ROOT / name).exists() for name in kept["only-include"])
+    assert {"src", "tests", "LICENSE", "SECURITY.md"} <= set(kept["only-include"])

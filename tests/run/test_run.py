@@ -395,6 +395,17 @@ def test_every_recipe_can_be_resolved():
         assert (find_recipe(config.data, config.model.name) == path) == (not ending)  # others are named
 
 
+def test_a_recipe_of_the_package_can_be_named_anywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    named, world = Path("recipes/world/DistMult.toml"), modulekge.open_dataset("world")
+    assert resolve(world, "DistMult", recipe=named) == resolve(world, "DistMult")
+    named.parent.mkdir(parents=True)
+    named.write_text("[model]\nname = 'DistMult'\nk = 3\n")
+    assert resolve(world, "DistMult", recipe=named).model.k == 3  # a file that is here comes first
+    with pytest.raises(ModulekgeError, match=r"recipes/world/Nobody.toml: No such file"):
+        resolve(world, "DistMult", recipe=named.with_name("Nobody.toml"))
+
+
 def test_results_do_not_depend_on_the_environment(tmp_path):
     settings = {"model.k": 2, "train.epochs": 1, "train.batch": 1024}
     given = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]

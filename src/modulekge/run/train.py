@@ -129,7 +129,9 @@ def plan(
     for layer in settings:
         asked = merge(asked, _in_full(layer))
     wanted = make_config([asked], "settings")
-    recipe = recipe or find_recipe(dataset.name, spec_of(wanted.model).name) or NO_RECIPE
+    recipe = (
+        _at_hand(recipe) if recipe else find_recipe(dataset.name, spec_of(wanted.model).name) or NO_RECIPE
+    )
     choices: tuple[Choice, ...] = ()
     if recipe == NO_RECIPE:
         own_row = any(asked.get("model", {}).get(key) for key in ("name", *COLUMNS))
@@ -170,6 +172,14 @@ def find_recipe(dataset: str, model: str) -> Path | None:
     """Return the recipe for this model on this data set."""
     path = RECIPES / dataset / f"{model}.toml"
     return path if path.is_file() else None
+
+
+def _at_hand(recipe: Path) -> Path:
+    """Return a recipe file; ``recipes/...`` is the package's own where there is no such file."""
+    if recipe.parts[:1] != (RECIPES.name,) or recipe.exists():
+        return recipe
+    packaged = RECIPES.parent / recipe
+    return packaged if packaged.is_file() else recipe
 
 
 def default_folder(config: Config) -> Path:
