@@ -25,7 +25,7 @@ assert (resources.files("modulekge") / "py.typed").is_file()
 assert any("LICENSE" in str(file) for file in metadata.files("modulekge"))
 from modulekge.serving.http import make_app
 """
-DATA = """
+RECIPES = """
 from importlib import resources
 print(*(f"{folder.name}/{file.name}" for folder in (resources.files("modulekge") / "recipes").iterdir()
         for file in folder.iterdir()))
@@ -63,7 +63,7 @@ def smoke(package: Path, pins: list[str]) -> dict[str, str]:
         assert len([json.loads(line) for line in answers.splitlines()]) == 3
         run(python, "-c", PAGE)
         recipes = {f"{path.parent.name}/{path.name}" for path in (ROOT / "recipes").glob("*/*.toml")}
-        assert set(run(python, "-c", DATA).split()) == recipes, "recipes are missing"
+        assert set(run(python, "-c", RECIPES).split()) == recipes, "recipes are missing"
         found = run(python, "-m", "pip", "list", "--format", "json")
     return {"modulekge": version, **{each["name"]: each["version"] for each in json.loads(found)}}
 
