@@ -274,6 +274,8 @@ def test_tables_and_pictures_are_written(tmp_path, name):
     files = write_study(study, groups, tmp_path / "results", tmp_path / "out")
     assert [path.suffix for path in files] == [".md", ".csv", ".svg", ".png"]
     assert all(path.stat().st_size for path in files)
+    again = write_study(study, groups, tmp_path / "results", tmp_path / "again")
+    assert [path.read_bytes() for path in again] == [path.read_bytes() for path in files]
     rows = list(csv.reader(files[1].read_text().splitlines()))
     assert all(len(row) == len(rows[0]) for row in rows)
     assert "modulekge train WN18RR" in markdown(study, study.lines(groups, tmp_path / "results"))

@@ -27,8 +27,9 @@ def new_figure() -> Any:
 
 
 def write_figure(figure: Any, path: Path) -> None:
-    """Write a picture, undated, in the format of its ending."""
+    """Write a picture, undated, in the format of its ending: drawn again it has the same bytes."""
     picture = io.BytesIO()
     undated = {"Date": None} if path.suffix == ".svg" else {}
-    figure.savefig(picture, format=path.suffix[1:], dpi=150, metadata=undated)
+    with importlib.import_module("matplotlib").rc_context({"svg.hashsalt": "modulekge"}):
+        figure.savefig(picture, format=path.suffix[1:], dpi=150, metadata=undated)
     write_file(path, picture.getvalue())
