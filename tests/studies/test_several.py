@@ -1,6 +1,8 @@
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -58,3 +60,23 @@ def test_a_process_that_is_killed_is_missed_and_nothing_is_lost(tmp_path):
         list(news)
     list(run_cells(CELLS[:2], *folders))
     assert all(read_result(cell, folders[0]) for cell in CELLS[:2])
+
+
+def test_ctrl_c_tells_what_is_done_and_the_same_command_goes_on(tmp_path):
+    folders = ["--results", tmp_path / "results", "--runs", tmp_path / "runs"]
+    command = ["reproduce", "results", "--dataset", "world", "--models", "ModulE-HH", *folders]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "modulekge", *map(str, command)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # which may be ignored around here
+    )
+    line = process.stderr.readline()  # after the first epoch
+    process.send_signal(signal.SIGINT)
+    table, rest = process.communicate(timeout=120)
+    assert line.startswith("[1 of 1] modulekge train world --model ModulE-HH")
+    assert process.returncode == 0, rest
+    assert "0 of 1 trainings done; the same command goes on" in rest
+    assert "not run" in table
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["world-ModulE-HH-seed0"]

@@ -1,6 +1,6 @@
 """Commands that make the paper's tables and figures again."""
 
-from contextlib import closing
+from contextlib import closing, suppress
 from math import inf
 from pathlib import Path
 from typing import Annotated
@@ -57,6 +57,7 @@ def reproduce(
     begun: set[str] = set()
     done = 0
     with (
+        suppress(KeyboardInterrupt),
         show.TrainingsDisplay() as display,
         closing(run_cells([] if render else missing, results, runs, workers, minutes)) as news,
     ):
