@@ -341,6 +341,10 @@ def test_an_entity_that_training_did_not_see_is_said_to_be_guessed_about(new_pag
     page.goto(f"{hostile}#/ask?head=late&tail=e1")
     heading(page, "late ? e1")
     expect(said).to_have_count(1)
+    for name, times in (("late", 1), ("e2", 0)):
+        page.goto(f"{hostile}#/why?head={name}&tail=e1&relation=" + quote("knows <i>"))
+        heading(page, f"Why {name} knows <i> e1?")
+        expect(said).to_have_count(times)
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,24 @@
 // Why a triple scores as it does: facts that speak for it, paths, and entities that are like its ends.
 
 import { of, post, ServerError } from "./api.js";
+import { labelsOf } from "./ask.js";
 import { bar, count, el, entityLink, figure, link, percent, section, tile, words } from "./dom.js";
-import { sentence } from "./entity.js";
+import { caution, sentence } from "./entity.js";
 
 /** Show what speaks for a triple. */
 export async function show({ run, params, signal }) {
   const { head, relation, tail } = params;
   if (!head || !relation || !tail) throw new ServerError("This address names no triple to explain.");
-  const why = await post(of(run, "explain"), { head, relation, tail }, signal);
+  const [why, { entities }] = await Promise.all([
+    post(of(run, "explain"), { head, relation, tail }, signal),
+    labelsOf(run, { head, tail }, signal),
+  ]);
   const [h, r, t] = why.triple.labels;
   return {
     title: `Why ${h} ${words(r)} ${t}?`,
     body: [
       el("h1.question", "Why ", triple(run, why.triple), "?"),
+      caution(entities),
       el("div.tiles",
         tile(why.split === null ? "new" : "known", kept(why.split)),
         standing(why.as_tail, link("ask", { run: run.name, head, relation }, sentence(h, words(r), "?"))),
