@@ -315,6 +315,34 @@ import modulekge_program
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
 
 
+def test_no_ctrl_c_is_lost_while_a_table_is_read(tmp_path):
+    (tmp_path / "graph.tsv").write_text("one\tlike\ttwo\n" * 20_000)
+    program = """
+import os, signal, sys, time
+from contextlib import suppress
+from pathlib import Path
+from threading import Timer
+from modulekge import cli
+from modulekge.data.text import Form, read_text
+with suppress(SystemExit):
+    cli.main()
+path, form = Path("graph.tsv"), Form("\t", 3, {"head": 0, "relation": 1, "tail": 2})
+read_text(path, form)  # Arrow looks for pandas, once, and takes whatever happens there for its absence
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored around here
+for i in range(300):
+    press = Timer(i % 20 / 10_000, os.kill, (os.getpid(), signal.SIGINT))
+    with suppress(KeyboardInterrupt):
+        press.start()
+        while press.is_alive():
+            read_text(path, form)
+        time.sleep(1)  # in which it comes, if it comes at all
+        sys.exit("lost")
+"""
+    command = [sys.executable, "-c", program, "--version"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_narrow_terminal_cuts_nothing_that_rules_chose(tmp_path):
     (tmp_path / "graph.tsv").write_text("".join(f"e{i}\tr\te{i * 7 % 40}\n" for i in range(40)))
     process, end = terminal("train", "graph.tsv", "--dry-run", cwd=tmp_path, columns=40)

@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -72,11 +73,12 @@ def test_ctrl_c_tells_what_is_done_and_the_same_command_goes_on(tmp_path):
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # which may be ignored around here
     )
-    line = process.stderr.readline()  # after the first epoch
+    epochs = tmp_path / "runs" / "world-ModulE-HH-seed0" / "epochs.jsonl"
+    while process.poll() is None and not (epochs.exists() and epochs.read_text()):
+        time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    table, rest = process.communicate(timeout=120)
-    assert line.startswith("[1 of 1] modulekge train world --model ModulE-HH")
-    assert process.returncode == 0, rest
-    assert "0 of 1 trainings done; the same command goes on" in rest
+    table, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    assert "[1 of 1] modulekge train world --model ModulE-HH" in said
+    assert "0 of 1 trainings done; the same command goes on" in said
     assert "not run" in table
-    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["world-ModulE-HH-seed0"]

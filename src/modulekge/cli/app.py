@@ -6,6 +6,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, NoReturn, cast
 
+import pyarrow as pa
 import typer
 
 from modulekge import show
@@ -99,6 +100,7 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name the terminal cannot show is no failure
+    pa.enable_signal_handlers(False)  # Arrow's own, while it reads a table, now and then loses a Ctrl-C
     asked = sys.argv[1:]
     try:
         status = app(asked or ["--help"], prog_name="modulekge", standalone_mode=False)
