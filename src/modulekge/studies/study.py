@@ -28,7 +28,7 @@ class Line:
     ours: tuple[float, ...]  # one per seed that has been run
     interval: tuple[float, float] | None  # over seeds, or over triples where there is one seed
     over: str
-    trained: str  # per seed the best of how many epochs, and seconds; the device
+    trained: str  # the best of how many epochs, and seconds, from the least of a seed to the most; the device
     command: str
 
     @property
@@ -135,9 +135,17 @@ class Study:
 def _trained(found: list[Result]) -> str:
     if not found:
         return ""
-    epochs = ", ".join(f"{result.best_epoch} of {result.epochs}" for result in found)
-    seconds = ", ".join(f"{result.train_seconds:.0f}" for result in found)
-    return f"{epochs}; {seconds} s; {' and '.join(sorted({result.device for result in found}))}"
+    best = _span(result.best_epoch for result in found)
+    epochs = _span(result.epochs for result in found)
+    seconds = _span(round(result.train_seconds) for result in found)
+    devices = " and ".join(sorted({result.device for result in found}))
+    return f"{best} of {epochs}; {seconds} s; {devices}"
+
+
+def _span(values: Iterable[int]) -> str:
+    """`least .. most`, or the one that all are: ten seeds take no more room than two."""
+    found = sorted(set(values))
+    return f"{found[0]} .. {found[-1]}" if len(found) > 1 else str(found[0])
 
 
 def _interval(
