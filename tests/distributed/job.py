@@ -1,4 +1,4 @@
-"""Trainings that one process and several must agree on: ``torchrun ... job.py OUT SHARDS CASE ...``."""
+"""Trainings that one process and several must agree on: ``torchrun ... job.py OUT SHARDS [CASE ...]``."""
 
 import json
 import sys
@@ -85,7 +85,7 @@ def refusal(settings, shards):
 
 
 def main() -> None:
-    out, shards, names = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+    out, shards, names = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:] or CASES
     found = {name: outcome(CASES[name], shards) for name in names}
     found |= {name: refusal(settings, shards) for name, settings in REFUSED.items()}
     if workers().leads:
