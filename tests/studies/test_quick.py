@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from modulekge.data.registry import DATA_VARIABLE, benchmarks, local_folder
+from modulekge.studies.catalogue import STUDIES
 from modulekge.studies.cell import read_result, run_cell
-from modulekge.studies.study import STUDIES
 
 PLACE = os.environ.get(DATA_VARIABLE, "")
 KEPT = Path(__file__).parents[2] / "results" / "studies"

@@ -1,6 +1,8 @@
 import csv
 import json
+import subprocess
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import stdev
 
@@ -9,14 +11,16 @@ import pytest
 from modulekge.config import make_config, read_config
 from modulekge.errors import ModulekgeError
 from modulekge.models.table import MODELS
-from modulekge.run import train
+from modulekge.run import circumstances, train
+from modulekge.run.circumstances import source_commit
 from modulekge.run.folder import RunFolder
 from modulekge.run.train import find_recipe
 from modulekge.studies import cell as cells
+from modulekge.studies.catalogue import STUDIES, study_named
 from modulekge.studies.cell import Cell, Result, cell_config, read_result, run_cell
 from modulekge.studies.paper import TABLE_2, TABLE_3, TABLE_4
 from modulekge.studies.render import draw, markdown, write_study
-from modulekge.studies.study import STUDIES, Line, curves, study_named
+from modulekge.studies.study import Line, curves
 from modulekge.training.fit import EpochRecord
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +32,10 @@ def result(cell, mrr, curve=((1, 0.1), (2, 0.2))):
     bounds = dict.fromkeys(both, (mrr - 0.01, mrr + 0.01))
     relations = {"_hypernym": mrr}
     secs = 1.0 + cell.seed
-    return Result(cell.name, "", cell.said, both, bounds, relations, curve, 2, 2, secs, 64, "cpu", "2", "f")
+    made = "2026-11-18", "c0ffee"
+    return Result(
+        cell.name, *made, "", cell.said, both, bounds, relations, curve, 2, 2, secs, 64, "cpu", "2", "f"
+    )
 
 
 def keep(folder, cell, mrr):
@@ -106,6 +113,49 @@ def test_a_cell_whose_recipe_asks_back_is_ranked_so(tmp_path):
     plain, asked = (read_result(cell, tmp_path / "results") for cell in cells)
     assert plain.curve == asked.curve  # the training is the same
     assert plain.both != asked.both
+
+
+def test_settings_that_are_compared_are_ranked_on_valid_alone(tmp_path):
+    few = (("train.epochs", 2), ("train.every", 1), ("model.k", 4))
+    cell = Cell("world", "DistMult", "", few, split="valid")
+    assert list(run_cell(cell, tmp_path / "results", tmp_path / "runs"))
+    found = read_result(cell, tmp_path / "results")
+    assert found.both["mrr"] == pytest.approx(max(mrr for _, mrr in found.curve), rel=1e-6)
+    assert found.date == f"{datetime.now(UTC):%Y-%m-%d}" and found.commit == source_commit()
+    assert read_result(replace(cell, split="test"), tmp_path / "results") is None
+
+
+def test_the_commit_of_the_code_is_that_of_its_repository_or_what_is_said(tmp_path, monkeypatch):
+    known = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    if known.returncode == 0:
+        assert known.stdout.startswith(source_commit().removesuffix("+"))
+    elsewhere = tmp_path / "modulekge" / "run" / "circumstances.py"
+    elsewhere.parent.mkdir(parents=True)
+    elsewhere.touch()
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)  # of another project
+    monkeypatch.setattr(circumstances, "__file__", str(elsewhere))
+    assert source_commit() == "unknown"
+    monkeypatch.setenv("MODULEKGE_COMMIT", "1234567890")
+    assert source_commit() == "1234567890"
+
+
+def test_an_interpretation_is_of_its_data_set_and_model_and_a_search_shows_valid_alone(tmp_path):
+    study = STUDIES["interpretations"]
+    cells = [cell for (cell,) in study.cells()]
+    decayed = [cell for cell in cells if dict(cell.settings).get("train.decay")]
+    assert {cell.dataset for cell in decayed} == {"WN18RR"}  # as the paper says
+    assert {cell.model for cell in cells if cell.settings} == {"ModulE-HH"}
+    rates = [dict(cell.settings)["penalty.strength"] for cell in cells if cell.split == "valid"]
+    assert {0.0, 1e-6, 0.045, 0.08} <= set(rates)
+    searched = next(cell for cell in cells if cell.split == "valid")
+    unit = next(cell for cell in cells if cell.model == "ModulE-HH-unit")
+    for cell in (searched, unit):
+        keep(tmp_path, cell, 0.4)
+    (line,) = study.lines([[searched]], tmp_path)
+    assert (line.what, line.mean, line.paper, line.verdict) == ("valid mrr", 0.2, None, "")
+    lines = {line.what: line for line in study.lines([[unit]], tmp_path)}
+    assert list(lines) == ["valid mrr", "mrr", "hits@1", "hits@3", "hits@10"]
+    assert lines["mrr"].paper == TABLE_2[unit.dataset, "ModulE-HH"]["mrr"]
 
 
 def test_a_size_that_is_the_recipes_own_is_not_trained_again(tmp_path):

@@ -9,7 +9,7 @@ from modulekge.models.table import MODELS
 from modulekge.run.listing import find_runs
 from modulekge.run.trackers import TRACKERS
 from modulekge.serving.export import FORMATS
-from modulekge.studies.study import STUDIES
+from modulekge.studies.catalogue import STUDIES
 
 
 def models() -> list[str]:

@@ -10,10 +10,10 @@ import typer
 from modulekge import show
 from modulekge.cli import completion
 from modulekge.cli.app import app
+from modulekge.studies.catalogue import STUDIES, study_named
 from modulekge.studies.cell import cell_config, read_result
 from modulekge.studies.render import write_study
 from modulekge.studies.several import run_cells
-from modulekge.studies.study import STUDIES, study_named
 
 
 @app.command(epilog="Example: modulekge reproduce results --dataset WN18RR --models ModulE-HH --seeds 3")

@@ -1,9 +1,12 @@
 """What a reader of figures may want to know of how they came about."""
 
+import os
 import platform
 import shlex
+import subprocess
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -38,3 +41,25 @@ def training_circumstances(device: torch.device) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "platform": platform.platform(),
     }
+
+
+COMMIT_VARIABLE = "MODULEKGE_COMMIT"  # says the commit where the code was copied without its repository
+
+
+def source_commit() -> str:
+    """Return the commit of the running code, marked ``+`` where files differ from it; "unknown" elsewhere.
+
+    A repository counts only if it tracks this file: the package may be installed inside another project.
+    """
+    here = Path(__file__).resolve()
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(here.parent), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", str(here))
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", str(here.parents[1]))
+        return git("rev-parse", "--short=10", "HEAD") + ("+" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return os.environ.get(COMMIT_VARIABLE, "unknown")

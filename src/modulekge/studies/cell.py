@@ -6,15 +6,18 @@ import tempfile
 from collections.abc import Generator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from modulekge.config import Config, dotted, merge, nested, read_config
+from modulekge.data.dataset import Split
 from modulekge.data.registry import open_dataset
 from modulekge.errors import EndedError, RunError
 from modulekge.evaluation.report import evaluate
+from modulekge.run.circumstances import source_commit
 from modulekge.run.files import parse_json, read_json, unwritable, write_file
 from modulekge.run.folder import RunFolder
 from modulekge.run.train import continue_run, find_recipe, load, resolve
@@ -34,6 +37,7 @@ class Cell:
     settings: tuple[tuple[str, Any], ...] = ()
     seed: int = 0
     twins: tuple[str, ...] = ()  # models that are the same row under other names
+    split: Split = "test"  # which is ranked at the end; "valid" for one of many settings that are compared
 
     @property
     def label(self) -> str:
@@ -49,6 +53,7 @@ class Cell:
     def names(self) -> tuple[str, ...]:
         """Its name, then those of what may be the same training: of its twins, and of the bare recipe."""
         words = [f"{key.split('.')[-1]}{value}" for key, value in self.settings]
+        words += [] if self.split == "test" else [self.split]
         models = self.label, *self.twins
         kinds = (words, []) if words else (words,)
         return tuple(
@@ -73,7 +78,7 @@ class Cell:
     @property
     def training(self) -> tuple[Any, ...]:
         """What it has in common with those cells alone that are the same training."""
-        return self.dataset, min((self.model, *self.twins)), *sorted(self.said.items()), self.seed
+        return self.dataset, min((self.model, *self.twins)), *sorted(self.said.items()), self.seed, self.split
 
     @property
     def command(self) -> str:
@@ -88,9 +93,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Result:
-    """What a cell gave: test with the weights that were best on valid, and how they came about."""
+    """What a cell gave: its split ranked with the weights that were best on valid, and how it was made."""
 
     cell: str
+    date: str  # of the end of training, in UTC; of results made before they carried one, of their commit
+    commit: str  # of the code; where that was not known, of the commit that added the result
     command: str
     settings: dict[str, str]  # what was said of them when it was run
     both: dict[str, float]
@@ -119,7 +126,7 @@ def read_result(cell: Cell, results: Path) -> Result | None:
         if found and name == cell.name:
             raise RunError(
                 f"{path}: made with other settings ({_differences(found.settings, cell.said)}); "
-                "remove it to run the cell anew, or name another folder with --results"
+                "remove it to train it now, or name another folder with --results"
             )
     return None
 
@@ -198,12 +205,14 @@ def run_cell(cell: Cell, results: Path, runs: Path) -> Generator[Glance | EpochR
         yield from continue_run(folder)
     run = load(path)
     device = pick_device(run.config.train.device)
-    report = evaluate(run.model.to(device), run.dataset, "test")
+    report = evaluate(run.model.to(device), run.dataset, cell.split)
     records = folder.records()
     curve = tuple((r.epoch, r.valid["mrr"]) for r in records if r.valid)
     groups = run.model.spec.entity_groups
     result = Result(
         cell=cell.name,
+        date=f"{datetime.now(UTC):%Y-%m-%d}",
+        commit=source_commit(),
         command=cell.command,
         settings=cell.said,
         both=report.both,

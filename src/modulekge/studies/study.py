@@ -1,4 +1,4 @@
-"""The studies: which cells each has, and how its figures compare with the paper's."""
+"""A study: which cells it has, and how their figures compare with the paper's."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -6,13 +6,16 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from modulekge.data.dataset import Split
 from modulekge.data.registry import is_known, name_or_path
 from modulekge.errors import DataError, unknown
 from modulekge.models.table import MODELS
 from modulekge.run.train import find_recipe
 from modulekge.studies.cell import Cell, Result, read_result
-from modulekge.studies.paper import METRICS, TABLE_2, TABLE_3, TABLE_4
+from modulekge.studies.paper import METRICS
 
+VALID = "valid mrr"  # the best of the curve, by which the epoch was chosen
+QUICK_DATASETS, QUICK_MODELS = ("UMLS", "Nations", "CoDEx-S"), ("ComplEx", "ModulE-HH")
 _ROUNDING = 0.0005  # the paper prints three digits
 _T = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
 
@@ -46,6 +49,23 @@ class Line:
         return "PASS" if self.mean >= self.paper - _ROUNDING else "MISS"
 
 
+Settings = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Change:
+    """Settings laid over recipes: of every model and data set of a study, or of those named alone."""
+
+    settings: Settings = ()
+    models: tuple[str, ...] = ()
+    datasets: tuple[str, ...] = ()
+    split: Split = "test"  # "valid" where settings are compared, so that test is not seen
+
+    def applies(self, dataset: str, model: str) -> bool:
+        """Whether a model on a data set is trained so."""
+        return (not self.models or model in self.models) and (not self.datasets or dataset in self.datasets)
+
+
 @dataclass(frozen=True)
 class Study:
     """A table or a figure, the paper's or beside the paper's: trainings, and the lines made of them."""
@@ -54,11 +74,12 @@ class Study:
     title: str
     datasets: tuple[str, ...]
     models: tuple[str, ...]
-    variants: tuple[tuple[tuple[str, Any], ...], ...] = ((),)  # settings, each for every model
+    changes: tuple[Change, ...] = (Change(),)  # each is a training of every model it applies to
     metrics: tuple[str, ...] = METRICS
     paper: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
     relations: bool = False
     ending: str = ""  # of the recipes' names; a model that has none on a data set is left out there
+    recipes: dict[str, str] = field(default_factory=dict)  # of each data set, for all models alike
     matched: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = field(default_factory=dict)
 
     def cells(
@@ -74,27 +95,29 @@ class Study:
             datasets = datasets or QUICK_DATASETS
             chosen = chosen if models else tuple(m for m in chosen if (_base(m) or m) in QUICK_MODELS)
         cells = [
-            [self._cell(dataset, model, variant, seed) for seed in range(seeds)]
+            [self._cell(dataset, model, change, seed) for seed in range(seeds)]
             for dataset in (datasets or self.datasets)
             for model in chosen
-            for variant in self.variants
-            if not self.ending or find_recipe(dataset, self._recipe(model))
+            for change in self.changes
+            if change.applies(dataset, model)
+            and (not self.ending or find_recipe(dataset, self._recipe(dataset, model)))
         ]
         if not cells:
-            recipes = " or ".join(map(self._recipe, chosen))
+            recipes = " or ".join(self._recipe(datasets[0], model) for model in chosen)
             raise DataError(
                 f"study {self.name}: there is no recipe {recipes} of {', '.join(datasets)}; "
                 f"it is of {', '.join(self.datasets)}, and not of every model there"
             )
         return cells
 
-    def _recipe(self, model: str) -> str:
-        return model + self.ending if self.ending else _base(model)
+    def _recipe(self, dataset: str, model: str) -> str:
+        return self.recipes.get(dataset) or (model + self.ending if self.ending else _base(model))
 
-    def _cell(self, dataset: str, model: str, variant: tuple[tuple[str, Any], ...], seed: int) -> Cell:
+    def _cell(self, dataset: str, model: str, change: Change, seed: int) -> Cell:
         match = self.matched.get(model)
-        settings = tuple(match(dict(variant)).items()) if match else variant
-        return Cell(dataset, model, self._recipe(model), settings, seed, self._twins(model))
+        settings = tuple(match(dict(change.settings)).items()) if match else change.settings
+        recipe = self._recipe(dataset, model)
+        return Cell(dataset, model, recipe, settings, seed, self._twins(model), change.split)
 
     def _twins(self, model: str) -> tuple[str, ...]:
         """Return the ablations here that are this one under another name."""
@@ -126,9 +149,12 @@ class Study:
                 line(name, figures.get(name), [r.relations[name] for r in found if name in r.relations], None)
                 for name in names or [""]
             ]
+        metrics = self.metrics if first.split == "test" else (VALID,)
         return [
-            line(m, figures.get(m), [r.both[m] for r in found], found[0].intervals[m] if found else None)
-            for m in self.metrics
+            line(m, None, [max(mrr for _, mrr in r.curve) for r in found], None)
+            if m == VALID
+            else line(m, figures.get(m), [r.both[m] for r in found], found[0].intervals[m] if found else None)
+            for m in metrics
         ]
 
 
@@ -192,95 +218,6 @@ def _known(kind: str, name: str, among: Sequence[str]) -> str:
         if other.casefold() == name.casefold():
             return other
     raise unknown(f"{kind} of this study", name, among, f"it has {', '.join(among)}")
-
-
-def _as_large_as_hh(variant: dict[str, Any]) -> dict[str, Any]:
-    """ComplEx with the numbers that ModulE-HH needs: 2 per block against 7."""
-    return {**variant, "model.k": round(variant["model.k"] * 7 / 2)}
-
-
-def _in_proportion_to_500(variant: dict[str, Any]) -> dict[str, Any]:
-    r"""RotatE as its authors spread it: entities from $\pm (\gamma + 2) / k$, the fewer blocks the larger.
-
-    Adam moves a number by the rate, so that theirs, chosen for 500 blocks, goes with the spread.
-    """
-    k = variant["model.k"]
-    return {**variant, "model.scalar_scale": round(8 / 3**0.5 / k, 6), "train.lr": round(5e-5 * 500 / k, 8)}
-
-
-QUICK_DATASETS, QUICK_MODELS = ("UMLS", "Nations", "CoDEx-S"), ("ComplEx", "ModulE-HH")
-_OURS = ("ModulE-RC", "ModulE-RH", "ModulE-HH")
-_BASELINES = ("TransE", "DistMult", "ComplEx", "RotatE-xy", "QuatE-xy", "NagE-xy", "DensE", "HopfE", "GrpQ8")
-_OTHERS = ("ComplEx", "BiQUE")
-_SIZES = (8, 16, 32, 64, 128, 256, 512)
-STUDIES = {
-    study.name: study
-    for study in (
-        Study(
-            "results",
-            "Table 2: link prediction",
-            ("FB15k-237", "WN18RR"),
-            (*_OURS, *_BASELINES),
-            paper=TABLE_2,
-        ),
-        Study(
-            "ablation",
-            "Table 3: scalar, vector, both",
-            ("FB15k-237", "WN18RR"),
-            tuple(f"{model}{part}" for model in _OURS for part in ("-scalar", "-vector", "-rotation", "")),
-            metrics=("mrr", "hits@1"),
-            paper=TABLE_3,
-        ),
-        Study(
-            "relations",
-            "Table 4: MRR per relation",
-            ("WN18RR",),
-            ("RotatE-xy", "ModulE-HH"),
-            paper=TABLE_4,
-            relations=True,
-        ),
-        Study(
-            "size",
-            "MRR against embedding size",
-            ("WN18RR",),
-            ("RotatE-xy", "ComplEx", "ModulE-RH", "ModulE-HH"),
-            variants=tuple((("model.k", k),) for k in _SIZES),
-            metrics=("mrr",),
-            matched={"ComplEx": _as_large_as_hh, "RotatE-xy": _in_proportion_to_500},
-        ),
-        Study(
-            "convergence",
-            "Valid MRR per epoch, the first 30 and to the best",
-            ("WN18RR",),
-            _OURS,
-            variants=((("train.every", 1), ("train.epochs", 30)), ()),
-            metrics=("mrr",),
-        ),
-        Study(
-            "plus",
-            "Table 2: the paper's settings, plus what it does not have",
-            ("FB15k-237", "WN18RR"),
-            _OURS,
-            paper=TABLE_2,
-            ending="-plus",
-        ),
-        Study(
-            "beyond",
-            "Beyond Table 2: better recipes, ComplEx and BiQUE beside the figures of ModulE-HH",
-            ("FB15k-237", "WN18RR"),
-            (*_OURS, *_OTHERS),
-            paper=TABLE_2 | {(data, m): TABLE_2[data, "ModulE-HH"] for data, _ in TABLE_2 for m in _OTHERS},
-            ending="-beyond",
-        ),
-    )
-}
-
-
-def study_named(name: str) -> Study:
-    """Return the study of this name."""
-    if name not in STUDIES:
-        raise unknown("study", name, STUDIES, f"choose one of {', '.join(STUDIES)}")
-    return STUDIES[name]
 
 
 def curves(cells: Iterable[list[Cell]], results: Path) -> dict[Cell, Result]:
