@@ -258,7 +258,7 @@ def test_lines_compare_means_over_seeds_with_the_paper(tmp_path):
         pytest.approx(0.492 - 4.303 * 0.002 / 3**0.5),
         pytest.approx(0.492 + 4.303 * 0.002 / 3**0.5),
     )
-    assert hh.trained == "2 of 2; 1 .. 3 s; cpu"
+    assert (hh.trained, hh.made) == ("2 of 2; 1 .. 3 s", "2026-11-18, c0ffee, cpu")
     transe = lines["TransE", "mrr"]
     assert (transe.verdict, transe.over, transe.interval) == (
         "MISS",
@@ -294,7 +294,7 @@ def test_intervals_over_many_seeds_are_students(tmp_path, seeds, t):
 
 def test_a_verdict_is_to_the_last_printed_digit():
     def verdict(mrr):
-        return Line("d", "m", "mrr", 0.361, (mrr,), None, "", "", "").verdict
+        return Line("d", "m", "mrr", 0.361, (mrr,), None, "", "", "", "").verdict
 
     assert [verdict(x) for x in (0.3604, 0.3606, 0.3700)] == ["MISS", "PASS", "PASS"]
 
@@ -302,7 +302,7 @@ def test_a_verdict_is_to_the_last_printed_digit():
 @pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
 def test_points_tell_verdicts_apart_under_a_title_that_fits(study):
     below, above, alone = (
-        Line("d", model, "mrr", paper, (0.4,), (0.3, 0.5), "", "", "")
+        Line("d", model, "mrr", paper, (0.4,), (0.3, 0.5), "", "", "", "")
         for model, paper in (("below", 0.45), ("above", 0.35), ("alone", None))
     )
     figure = draw(replace(study, name="results"), [below, above, alone], {})

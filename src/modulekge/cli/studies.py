@@ -1,5 +1,6 @@
-"""Commands that make the paper's tables and figures again."""
+"""The command that reproduces the paper's tables and figures."""
 
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from math import inf
 from pathlib import Path
@@ -10,10 +11,12 @@ import typer
 from modulekge import show
 from modulekge.cli import completion
 from modulekge.cli.app import app
+from modulekge.errors import RunError
 from modulekge.studies.catalogue import STUDIES, study_named
-from modulekge.studies.cell import cell_config, read_result
+from modulekge.studies.cell import Cell, cell_config, read_result
 from modulekge.studies.render import write_study
 from modulekge.studies.several import run_cells
+from modulekge.studies.study import made_by
 
 
 @app.command(epilog="Example: modulekge reproduce results --dataset WN18RR --models ModulE-HH --seeds 3")
@@ -33,7 +36,13 @@ def reproduce(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0 on.")] = 1,
     quick: Annotated[bool, typer.Option(help="Small graphs, ModulE-HH, ComplEx: minutes on a CPU.")] = False,
-    render: Annotated[bool, typer.Option(help="Run nothing; make tables of what there is.")] = False,
+    render: Annotated[bool, typer.Option(help="Train nothing; show what is stored.")] = False,
+    retrain: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Train everything anew into this folder; compare with what is stored."
+        ),
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Trainings at a time, each a process.")] = 1,
     minutes: Annotated[
         float, typer.Option(min=0.0, help="Stop after so long; the same command goes on.")
@@ -42,24 +51,62 @@ def reproduce(
         "results/studies"
     ),
     runs: Annotated[Path, typer.Option(help="Folder of runs.")] = Path("runs/studies"),
-    out: Annotated[Path | None, typer.Option(help="Folder of tables; default: that of the results.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the table and figure into this folder, too.")
+    ] = None,
 ) -> None:
-    """Make a table or figure of the paper again, with a verdict beside each of its figures.
+    """Show a table or figure of the paper with a verdict beside each of its figures.
 
-    Runs only what is missing, with --workers several at a time; Ctrl-C keeps what is done, and the same
-    command goes on. Writes Markdown, CSV, SVG and PNG.
+    Stored results are read, and what is missing is trained; the first line says how many of each, and the
+    table when and by which code each figure was made. --retrain FOLDER trains everything anew and compares.
+    Ctrl-C keeps what is done, and the same command goes on. --out writes Markdown, CSV, SVG and PNG.
     """
     chosen = study_named(study)
     cells = chosen.cells(dataset or (), models or (), seeds, quick)
+    stored = results
+    if retrain:
+        if retrain.exists() and not (retrain / "results").is_dir() and any(retrain.iterdir()):
+            raise RunError(f"{retrain}: is not empty; name a new folder to train into")
+        results, runs = retrain / "results", retrain / "runs"
+    missing = _missing(cells, results)
+    print(_source(cells, results, 0 if render else len(missing), anew=retrain is not None))
+    now: frozenset[str] = frozenset() if render else _train(missing, results, runs, workers, minutes)
+    lines, before = chosen.lines(cells, results, now), chosen.lines(cells, stored)
+    if out:
+        files = write_study(chosen, cells, results, out)
+        show.console(stderr=True).print("written: " + ", ".join(map(str, files)))
+    pairs = zip(before, lines, strict=True)
+    show.console().print(show.retrained_table(pairs) if retrain else show.study_table(lines))
+
+
+def _missing(cells: Sequence[Sequence[Cell]], results: Path) -> list[Cell]:
+    """Return the trainings without a result, each once."""
     wanted = (cell for group in cells for cell in group if not read_result(cell, results))
-    missing = list({cell.training: cell for cell in wanted}.values())
+    return list({cell.training: cell for cell in wanted}.values())
+
+
+def _source(cells: Sequence[Sequence[Cell]], results: Path, trained: int, anew: bool) -> str:
+    """Say how many trainings are read, of when and from where, and how many are run now."""
+    every = {cell.training: cell for group in cells for cell in group}.values()
+    found = [result for cell in every if (result := read_result(cell, results))]
+    read = f"{len(found)} read from {results}" + (f" ({made_by(found)})" if found else "")
+    absent = len(every) - len(found) - trained
+    parts = [read, f"{trained} trained now", *([f"{absent} not run"] if absent else [])]
+    advice = "" if anew or not found else "; --retrain FOLDER trains them anew and compares"
+    return f"{len(every)} training{'s' * (len(every) != 1)}: {', '.join(parts)}{advice}"
+
+
+def _train(
+    missing: Sequence[Cell], results: Path, runs: Path, workers: int, minutes: float
+) -> frozenset[str]:
+    """Train cells, showing each, and return which came to their end; how many are left is said."""
     err = show.console(stderr=True)
     begun: set[str] = set()
-    done = 0
+    done: set[str] = set()
     with (
         suppress(KeyboardInterrupt),
         show.TrainingsDisplay() as display,
-        closing(run_cells([] if render else missing, results, runs, workers, minutes)) as news,
+        closing(run_cells(missing, results, runs, workers, minutes)) as news,
     ):
         for cell, event in news:
             if cell.name not in begun:
@@ -67,12 +114,10 @@ def reproduce(
                 err.print(f"[{len(begun)} of {len(missing)}] {cell.command}")
                 display.begin(cell.name, cell_config(cell).train.epochs)
             if event is None:
-                done += 1
+                done.add(cell.name)
                 display.end(cell.name)
             else:
                 display.show(event, cell.name)
-    if not render and done < len(missing):
-        err.print(f"{done} of {len(missing)} trainings done; the same command goes on")
-    files = write_study(chosen, cells, results, out or results)
-    show.console().print(show.study_table(chosen.lines(cells, results)))
-    err.print("written: " + ", ".join(map(str, files)))
+    if len(done) < len(missing):
+        err.print(f"{len(done)} of {len(missing)} trainings done; the same command goes on")
+    return frozenset(done)

@@ -43,11 +43,11 @@ def training_circumstances(device: torch.device) -> dict[str, Any]:
     }
 
 
-COMMIT_VARIABLE = "MODULEKGE_COMMIT"  # says the commit where the code was copied without its repository
+COMMIT_VARIABLE = "MODULEKGE_COMMIT"  # says the commit where the code was copied without its history
 
 
 def source_commit() -> str:
-    """Return the commit of the running code, marked ``+`` where files differ from it; "unknown" elsewhere.
+    """Return the commit of the running code, marked ``+`` where files differ from it, or "unknown".
 
     A repository counts only if it tracks this file: the package may be installed inside another project.
     """
@@ -57,9 +57,11 @@ def source_commit() -> str:
         command = ["git", "-C", str(here.parent), *words]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
+    if told := os.environ.get(COMMIT_VARIABLE):
+        return told
     try:
         git("ls-files", "--error-unmatch", str(here))
         changed = git("status", "--porcelain", "--untracked-files=no", "--", str(here.parents[1]))
         return git("rev-parse", "--short=10", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.CalledProcessError):
-        return os.environ.get(COMMIT_VARIABLE, "unknown")
+        return "unknown"

@@ -12,7 +12,7 @@ from modulekge.show.console import console
 from modulekge.show.data import datasets_table, findings_view, needs_view, survey_view, synthetic_view
 from modulekge.show.models import models_table
 from modulekge.show.progress import RankingDisplay, TrainingDisplay, TrainingsDisplay, ranking_display
-from modulekge.show.reports import report_view, study_table
+from modulekge.show.reports import report_view, retrained_table, study_table
 from modulekge.show.runs import addition_view, comparison_view, kept_in, runs_table
 from modulekge.show.tuning import TuningDisplay, choices_view, trials_table
 from modulekge.show.why import algebra_view, explanation_view
@@ -40,6 +40,7 @@ __all__ = [
     "progress_display",
     "ranking_display",
     "report_view",
+    "retrained_table",
     "runs_table",
     "study_table",
     "survey_view",

@@ -49,10 +49,26 @@ def _figures(metrics: Metrics) -> list[str]:
 
 
 def study_table(lines: Iterable[Line]) -> Table:
-    """The figures of a study beside the paper's."""
+    """The figures of a study beside the paper's, each with when and how it was made."""
     table = new_table(
-        "data", "model", "what", " paper", " ours", "95 % interval", "over", " difference", "verdict"
-    )
+        "data", "model", "what", " paper", " ours", "95 % interval", "over", " difference", "verdict",
+        "made",
+    )  # fmt: skip
     for line in lines:
-        table.add_row(*line_cells(line)[:-2])
+        cells = line_cells(line)
+        table.add_row(*cells[:-3], cells[-2])
     return table
+
+
+def retrained_table(pairs: Iterable[tuple[Line, Line]]) -> Table:
+    """Figures as they were stored beside those of the same trainings, made now."""
+    table = new_table("data", "model", "what", " paper", " stored", " now", " difference", "verdict")
+    for stored, now in pairs:
+        apart = "" if None in (stored.mean, now.mean) else f"{(now.mean or 0) - (stored.mean or 0):+.4f}"
+        means = (_mean(x) for x in (stored.paper, stored.mean, now.mean))
+        table.add_row(now.dataset, now.model, now.what, *means, apart, now.verdict)
+    return table
+
+
+def _mean(value: float | None) -> str:
+    return "" if value is None else figure(value)

@@ -21,7 +21,8 @@ _COLUMNS = (
     "over",
     "difference",
     "verdict",
-    "best epoch; seconds; device",
+    "best epoch; seconds",
+    "made",
     "command",
 )
 
@@ -44,7 +45,7 @@ def line_cells(line: Line) -> tuple[str, ...]:
     interval = " .. ".join(map(figure, line.interval)) if line.interval else ""
     return (
         line.dataset, line.model, line.what, figure(line.paper), figure(line.mean), interval, line.over,
-        figure(apart, "+"), line.verdict, line.trained, line.command,
+        figure(apart, "+"), line.verdict, line.trained, line.made, line.command,
     )  # fmt: skip
 
 

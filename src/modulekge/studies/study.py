@@ -1,6 +1,6 @@
 """A study: which cells it has, and how their figures compare with the paper's."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, stdev
@@ -31,7 +31,8 @@ class Line:
     ours: tuple[float, ...]  # one per seed that has been run
     interval: tuple[float, float] | None  # over seeds, or over triples where there is one seed
     over: str
-    trained: str  # the best of how many epochs, and seconds, from the least of a seed to the most; the device
+    trained: str  # the best of how many epochs, and seconds, from the least of a seed to the most
+    made: str  # when, by which code, on what
     command: str
 
     @property
@@ -125,22 +126,26 @@ class Study:
         same = [other for other in ablations if MODELS[other].words() == MODELS[model].words()]
         return tuple(other for other in same if other != model) if model in ablations else ()
 
-    def lines(self, cells: Iterable[list[Cell]], results: Path) -> list[Line]:
-        """Return every figure of these cells beside the paper's."""
-        return [line for group in cells for line in self._group_lines(group, results)]
+    def lines(
+        self, cells: Iterable[list[Cell]], results: Path, now: Container[str] = frozenset()
+    ) -> list[Line]:
+        """Return every figure of these cells beside the paper's; ``now`` names the cells trained just now."""
+        return [line for group in cells for line in self._group_lines(group, results, now)]
 
-    def _group_lines(self, group: list[Cell], results: Path) -> list[Line]:
+    def _group_lines(self, group: list[Cell], results: Path, now: Container[str]) -> list[Line]:
         first = group[0]
         found = [result for cell in group if (result := read_result(cell, results))]
         words = ", ".join(f"{key} = {value}" for key, value in first.settings)
         label = f"{first.label} ({words})" if words else first.label
+        fresh = sum(result.cell in now for result in found)
+        made = (f"{fresh} now: " if fresh < len(found) else "now: ") * bool(fresh) + made_by(found)
         trained, command = _trained(found), first.command
 
         def line(
             what: str, paper: float | None, values: list[float], single: tuple[float, float] | None
         ) -> Line:
             interval, over = _interval(values, single)
-            return Line(first.dataset, label, what, paper, tuple(values), interval, over, trained, command)
+            return Line(first.dataset, label, what, paper, tuple(values), interval, over, trained, made, command)
 
         figures = self.paper.get((first.dataset, _published(first.model)), {})
         if self.relations:
@@ -164,11 +169,20 @@ def _trained(found: list[Result]) -> str:
     best = _span(result.best_epoch for result in found)
     epochs = _span(result.epochs for result in found)
     seconds = _span(round(result.train_seconds) for result in found)
+    return f"{best} of {epochs}; {seconds} s"
+
+
+def made_by(found: Iterable[Result]) -> str:
+    """Say when results were made, by which commits of the code, and on what."""
+    found = list(found)
+    if not found:
+        return ""
+    commits = ", ".join(sorted({result.commit for result in found}))
     devices = " and ".join(sorted({result.device for result in found}))
-    return f"{best} of {epochs}; {seconds} s; {devices}"
+    return f"{_span(result.date for result in found)}, {commits}, {devices}"
 
 
-def _span(values: Iterable[int]) -> str:
+def _span(values: Iterable[int] | Iterable[str]) -> str:
     """`least .. most`, or the one that all are: ten seeds take no more room than two."""
     found = sorted(set(values))
     return f"{found[0]} .. {found[-1]}" if len(found) > 1 else str(found[0])
