@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -76,13 +77,17 @@ def test_what_needs_facts_says_that_a_shared_run_has_none(place):
     assert (done.returncode, "shared without its facts" in done.stderr) == (0, True)
 
 
-def test_answer_sets(place):
+def test_prediction_sets(place):
     shown = call("predict", "run", "--head", "e0", "--relation", "r0", "--coverage", 0.5, cwd=place).stdout
-    assert "hold the missing answer of 50% of questions" in shown
+    promise = r"if a fact is missing, it is among these \d+ of \d+ candidates in about 50 of 100 cases \(by"
+    assert re.search(promise, shown)
+    shown = call("predict", "run", "--head", "e0", "--relation", "r0", "--coverage", 0.9, cwd=place).stdout
+    share = json.loads((place / "run" / "calibration.json").read_text())["measured"]["sets"]["share"]
+    assert f"; measured on test: {share:.1%})" in shown
     everything = call(
         "predict", "run", "--head", "e0", "--relation", "r0", "--coverage", 0.9999, cwd=place
     ).stdout
-    assert "no smaller set is that sure" in everything
+    assert "too uncertain to narrow down: all" in everything
     assert "more; --out or --json gives them all" in everything
     rows = lines(
         call("predict", "run", "--head", "e0", "--relation", "r0", "--coverage", 0.5, "--json", cwd=place)

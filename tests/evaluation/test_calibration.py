@@ -244,8 +244,53 @@ def test_probabilities_are_true_of_a_graph_drawn_from_them():
     assert found.after.error < 0.5 * found.before.error
 
 
+def a_users_set(model, graph, head, relation, answer, least):
+    """The prediction set of someone who knows every fact of the graph but this one, by the definition."""
+    scores = model(torch.tensor([head]), torch.tensor([relation]))[0].double()
+    facts = torch.cat([graph.questions(split) for split in ("train", "valid", "test")]).tolist()
+    known = {t for h, r, t in facts if (h, r) == (head, relation)} - {answer}
+    if graph.loopless[relation]:
+        known.add(head)
+    candidates = [c for c in range(len(graph.entities)) if c not in known]
+    odds = {
+        c: float(scores[c]) - math.log(sum(math.exp(float(scores[o])) for o in candidates if o != c))
+        for c in candidates
+    }
+    return {c for c in candidates if odds[c] >= least} or {max(candidates, key=odds.get)}
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 2.0])
+@torch.no_grad()
+def test_share_and_size_are_of_the_sets_that_a_user_gets(scale):
+    graph = random_graph(n=15, relations=2, sizes=(60, 90, 80))
+    model = drawn(graph, scale=scale)
+    found = calibrate(model, graph)
+    held, sizes = [], []
+    for head, relation, answer in graph.questions("test").tolist():
+        least, _ = found.least(relation, 0.9)
+        chosen = a_users_set(model, graph, head, relation, answer, -math.inf if least is None else least)
+        held.append(answer in chosen)
+        sizes.append(len(chosen))
+    sets = found.measured.sets
+    assert 0.5 < sum(held) / len(held) < 1
+    assert sets.triples == len(held)
+    assert sets.share == pytest.approx(sum(held) / len(held), abs=1e-9)
+    assert sets.size == pytest.approx(sum(sizes) / len(sizes), abs=1e-9)
+
+
+@torch.no_grad()
+def test_a_set_that_nothing_reaches_is_the_best_candidate():
+    graph = random_graph(n=15, relations=2, sizes=(60, 90, 80))
+    for asked in asked_in_batches(drawn(graph), graph, "test"):
+        held, sizes = asked.sets(torch.full_like(asked.margins, 50.0))
+        best = asked.scores.masked_fill(asked.taken, -torch.inf).amax(1)[asked.rows]
+        assert sizes.tolist() == [1] * len(sizes)
+        assert held.tolist() == (asked.scores[asked.rows, asked.places] > best).tolist()
+        assert 0 < held.sum() < len(held)
+
+
 @pytest.mark.parametrize(("n", "coverage"), [(20, 0.9), (57, 0.8), (9, 0.5)])
-def test_answer_sets_cover_what_is_exchangeable_as_often_as_they_say(n, coverage):
+def test_prediction_sets_cover_what_is_exchangeable_as_often_as_they_say(n, coverage):
     """A further margin reaches the bar with probability m / (n + 1) exactly, m = ceil((n + 1) coverage).
 
     Over 4000 draws the share is off by more than 0.05 with probability under 1e-8 (Hoeffding).
@@ -259,6 +304,8 @@ def test_answer_sets_cover_what_is_exchangeable_as_often_as_they_say(n, coverage
         line = Line(n, 1.0, 0.0, tuple(row[:n].sort().values.tolist()))
         reached += float(row[n]) >= line.least(coverage)
     assert abs(reached / 4000 - exact) < 0.05
+    line = Line(n, 1.0, 0.0, tuple(float(i) for i in range(n)))  # the bar itself, not only its share
+    assert line.least(coverage) == n - math.ceil((n + 1) * coverage)
 
 
 def test_answer_sets_go_by_their_own_relation_only_where_that_has_enough():

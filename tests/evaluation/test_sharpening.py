@@ -150,7 +150,9 @@ def test_a_checkpoint_beside_the_best_weights_changes_nothing(run, tmp_path):
     old = modulekge.load(path)
     checkpoint = old.folder.checkpoint
     checkpoint.write_bytes(checkpoint.read_bytes())
-    modulekge.calibrate(old)
+    old.folder.calibration_file.unlink(missing_ok=True)
+    found = modulekge.calibrate(old)
+    assert modulekge.load(path).folder.calibration() == found
 
 
 def test_without_valid_there_is_nothing_to_compare_on(drawn_run):

@@ -1,6 +1,7 @@
 """Facts added to a trained run: what was known stays, what is new fits."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from program import call
 from safetensors.torch import load_file
 
 import modulekge
-from modulekge.config import LEAST_RATE
+from modulekge.config import LEAST_RATE, AskingConfig
 from modulekge.data.addition import enlarge
 from modulekge.data.dataset import Dataset
 from modulekge.data.reading import named_facts, read_facts
@@ -22,8 +23,11 @@ from modulekge.run.drift import drift
 from modulekge.run.files import read_json
 from modulekge.run.folder import RunFolder
 from modulekge.run.listing import list_runs
+from modulekge.run.sharpen import ask_with
 from modulekge.run.train import Run, begin, continue_run, load, resolve, train
 from modulekge.run.weights import write_checkpoint
+from modulekge.serving.asking import Question
+from modulekge.serving.predictor import Predictor
 from modulekge.training.fit import EpochRecord
 
 TINY = {"model.k": 2, "train.epochs": 2, "train.batch": 5, "train.every": 1}
@@ -163,6 +167,27 @@ def test_facts_between_known_ones_move_nothing_without_a_refresh(run, tmp_path):
     assert modulekge.predict(new, head="ada", relation="parent", k=8)
     assert new.dataset.split_of((0, 0, 5)) == "train"
     assert drift(run, new).changed == 0
+
+
+def test_drift_goes_by_the_scores_that_answers_go_by(drawn_run, tmp_path):
+    """Two runs of the same weights, one reranked: their MRR and their ten best differ together."""
+    draw = torch.Generator().manual_seed(3)
+    triples = torch.stack([torch.randint(n, (90,), generator=draw) for n in (40, 2, 40)], 1).unique(dim=0)
+    names = tuple(f"e{i}" for i in range(40)), ("r0", "r1")
+    parts = triples[: len(triples) // 2], triples[len(triples) // 2 :], triples[:0]
+    graph = Dataset("drawn", Vocabulary("entity", names[0]), Vocabulary("relation", names[1]), *parts)
+    plain = drawn_run(graph, "ComplEx")
+    shutil.copytree(plain.folder.path, tmp_path / "copy")
+    reranked = ask_with(load(tmp_path / "copy"), AskingConfig(0.5, 0.25, 1.0))
+    found = drift(plain, reranked)
+    best = []
+    for run in (plain, reranked):
+        asked = [Question(names[0][h], names[1][r], None) for h, r, _ in graph.valid.tolist()]
+        asked += [Question(None, names[1][r], names[0][t]) for _, r, t in graph.valid.tolist()]
+        best.append([{answer.name for answer in row} for row in Predictor(run).predict_many(asked, 10)])
+    changed = sum(a != b for a, b in zip(*best, strict=True)) / len(best[0])
+    assert found.mrr_before != found.mrr_after
+    assert found.changed == pytest.approx(changed) and changed > 0.1
 
 
 def test_a_run_goes_on_with_what_its_optimiser_remembered(run, tmp_path):

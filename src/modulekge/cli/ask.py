@@ -37,7 +37,7 @@ def predict(
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Leave out what the graph knows.")] = False,
     coverage: Annotated[
-        float | None, typer.Option(help="Instead of k answers: as many as hold the missing one so surely.")
+        float | None, typer.Option(help="Instead of k answers: a prediction set, such as 0.9.")
     ] = None,
     out: Out = None,
     as_json: Json = False,
@@ -45,7 +45,7 @@ def predict(
     """Answer (head, relation, ?), (?, relation, tail) or (head, ?, tail) by name; known facts are marked.
 
     Leave out what you ask for. Probabilities are there once the run is calibrated, which 'train' does. With
-    --coverage 0.9, the new answers that contain the missing one with 90 %.
+    --coverage 0.9, a prediction set: if a fact is missing, it is among them in about 9 of 10 cases.
     """
     question = Question(head, relation, tail)
     _check_out(out)

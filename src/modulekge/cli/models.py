@@ -11,7 +11,7 @@ from modulekge.algebra.charts import UNIT_CHARTS
 from modulekge.cli.app import Json, app
 from modulekge.models.references import reference
 from modulekge.models.spec import chart as chart_named
-from modulekge.models.table import ABLATIONS, COMPARED, READINGS, TABLE_1
+from modulekge.models.table import ABLATIONS, COMPARED, CORRECTED, READINGS, TABLE_1, same_rows
 
 
 @app.command(epilog="Example: modulekge models --chart exponential")
@@ -48,3 +48,9 @@ def models(
         out.print(title, style="bold")
         out.print(show.models_table(specs, chosen))
         out.print()
+    out.print("Rows of Table 1 that differ from the paper's", style="bold")
+    for name, difference in CORRECTED.items():
+        out.print(f"{name} {difference}")
+    out.print("\nOne row under several names", style="bold")
+    for names in same_rows():
+        out.print(" = ".join(names))

@@ -235,11 +235,10 @@ def _measured(found: Calibration, batches: Iterable[Asked], n_questions: int) ->
     triples = covered = sizes = 0
     for asked in batches:
         meter.add(asked)
-        bar = least.to(asked.odds)[asked.relations]
-        size = ((asked.odds >= bar[:, None]) & asked.candidate).sum(1).clamp(min=1)
+        held, size = asked.sets(least.to(asked.odds)[asked.relations[asked.rows]])
         triples += len(asked.rows)
-        covered += int((asked.margins >= bar[asked.rows]).sum())
-        sizes += int(size[asked.rows].sum())
+        covered += int(held.sum())
+        sizes += int(size.sum())
     own = {relation: meter.reliability([relation]) for relation in found.own}
     sets = Coverage(_COVERAGE, triples, covered / triples, sizes / triples)
     return Measured("test", meter.reliability(), own, sets)

@@ -17,6 +17,7 @@ FARTHEST = 1e6  # log-odds of the only candidate, which has no rivals
 _MOST_QUESTIONS = 1 << 16  # of a split; beyond so many, two numbers are known well enough
 _MOST_PAIRS = 1 << 12
 _COPIES = 4  # of the scores, which odds and masks amount to
+_SETS_AT_ONCE = 256  # prediction sets, each of which compares every entity
 _MOST_QUERIES = 1 << 14  # at once, where each is for one score only
 
 
@@ -90,11 +91,37 @@ class Asked:
     """
 
     relations: Ids
+    scores: Scores
+    taken: Bool[Tensor, "b e"]  # answers that some split knows, and what can be none
     odds: Scores
     candidate: Bool[Tensor, "b e"]
     true: Bool[Tensor, "b e"]
     rows: Int[Tensor, " answers"]  # the question of each missing fact
+    places: Int[Tensor, " answers"]  # and its answer
     margins: Float[Tensor, " answers"]  # its log-odds if all other facts, also of this split, are known
+
+    def sets(
+        self, least: Float[Tensor, " answers"]
+    ) -> tuple[Bool[Tensor, " answers"], Int[Tensor, " answers"]]:
+        r"""Return, for each missing fact, whether its prediction set holds it, and how large the set is.
+
+        The set is what a user gets who knows all facts but this one: the candidates $c$ with log-odds
+        $x_c \ge least$ among those that no split knows and the fact itself; never empty, the best is in it.
+        $x_c \ge l$ means $s_c \ge \log \sum_{c'} e^{s_{c'}} + \log \sigma(l)$.
+        """
+        held, sizes = [], []
+        scores = self.scores.double().masked_fill(self.taken, -torch.inf)
+        for rows, places, bar in zip(
+            *(x.split(_SETS_AT_ONCE) for x in (self.rows, self.places, least.double())), strict=True
+        ):
+            others, own = scores[rows], self.scores[rows, places].double()
+            total = torch.logaddexp(others.logsumexp(1), own)
+            threshold = total + torch.nn.functional.logsigmoid(bar)
+            inside, count = own >= threshold, (others >= threshold[:, None]).sum(1)
+            alone = ~inside & (count == 0)  # nothing reaches the bar: the best candidate is the set
+            held.append(inside | (alone & (own > others.amax(1))))
+            sizes.append(torch.where(alone, 1, count + inside.long()))
+        return torch.cat(held), torch.cat(sizes)
 
 
 def asked_in_batches(model: Model, dataset: Dataset, split: Split) -> Iterator[Asked]:
@@ -139,7 +166,8 @@ def _asked(
     margins = (scores - _total(scores.masked_fill(taken, -torch.inf)))[rows, places]
     odds = log_odds(scores, taken & ~true)
     candidate = (true | ~taken) & (odds < FARTHEST)
-    return Asked(relations, odds, candidate, true, rows, margins.clamp(-FARTHEST, FARTHEST))
+    margins = margins.clamp(-FARTHEST, FARTHEST)
+    return Asked(relations, scores, taken, odds, candidate, true, rows, places, margins)
 
 
 def _spread(keys: Int[Tensor, " _all"], most: int) -> Int[Tensor, " _some"]:

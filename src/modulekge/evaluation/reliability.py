@@ -49,12 +49,15 @@ class Reliability:
 
 @dataclass(frozen=True)
 class Coverage:
-    """How many of the missing facts lay in the answer sets of this coverage, and how large the sets were."""
+    """Which share of the missing facts lay in their prediction sets, and how large the same sets were.
+
+    Each is the set that a user gets who knows every fact but this one.
+    """
 
     asked: float
     triples: int
     share: float
-    size: float  # mean
+    size: float  # mean number of candidates in a set
 
 
 @dataclass(eq=False)

@@ -69,6 +69,12 @@ READINGS = (
     replace(HH, name="ModulE-HH-inner", rotation=rotation(H, left)),
 )
 
+CORRECTED = {  # rows of Table 1 that differ from the paper's, and in what
+    "DistMult": "scores by inner product; the paper's table says distance",
+    "HAKE": "has a bias and scores modulus and phase apart, as its authors do",
+    "ModulE-HH": "scales by any quaternion; the paper's unit scaling is ModulE-HH-unit",
+}
+
 MODELS = {spec.name: spec for spec in (*TABLE_1, *COMPARED, *ABLATIONS, *READINGS)}
 
 
@@ -89,6 +95,15 @@ def spec_of(config: ModelConfig) -> ModelSpec:
     if config.score_weights:
         spec = replace(spec, score=replace(spec.score, weights=config.score_weights))
     return spec.charted(chart(config.chart))
+
+
+def same_rows() -> list[tuple[str, ...]]:
+    """Return the names of models that are one row: they score alike with the same weights."""
+    rows: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for spec in MODELS.values():
+        words = tuple(spec.words().values())
+        rows[words] = (*rows.get(words, ()), spec.name)
+    return [names for names in rows.values() if len(names) > 1]
 
 
 def named(name: str) -> ModelSpec:

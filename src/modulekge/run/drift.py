@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import torch
 
-from modulekge.evaluation.scoring import batch_size
+from modulekge.evaluation.scoring import batch_size, entity_scores
 from modulekge.run.train import Run
-from modulekge.shapes import Triples
+from modulekge.shapes import Entities, Triples
 from modulekge.training.fit import validate
 
 _BEST = 10
@@ -31,20 +31,22 @@ def drift(before: Run, after: Run) -> Drift | None:
 
 @torch.no_grad()
 def _changed(before: Run, after: Run) -> float:
-    rows = torch.arange(len(before.dataset.entities))
-    size, found = batch_size(len(rows), rows.device), 0
+    old, found = len(before.dataset.entities), 0
     questions = [run.dataset.questions("valid") for run in (before, after)]
-    tables = [run.model.entities(slice(len(rows))) for run in (before, after)]
-    for pair in zip(*(asked.split(size) for asked in questions), strict=True):
+    order = questions[0][:, 1].argsort(stable=True)  # a reranked model asks for one relation after the other
+    tables = [run.model.entities() for run in (before, after)]
+    size = batch_size(len(tables[1]), tables[1].device)
+    for pair in zip(*(asked[order].split(size) for asked in questions), strict=True):
         best = [
-            _best(run, asked, table, rows)
+            _best(run, asked, table, old)
             for run, asked, table in zip((before, after), pair, tables, strict=True)
         ]
         found += int((best[0] != best[1]).any(1).sum())
-    return found / len(questions[0])
+    return found / len(order)
 
 
-def _best(run: Run, asked: Triples, table: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+def _best(run: Run, asked: Triples, table: Entities, old: int) -> torch.Tensor:
+    """The ten best of the old entities, by the score that answers go by."""
     heads, relations, _ = asked.unbind(1)
-    scores = run.model.scores(run.model.queries(heads, relations), table, rows)
-    return scores.topk(min(_BEST, len(rows))).indices.sort().values
+    scores = entity_scores(run.model, heads, relations, table)[:, :old]
+    return scores.topk(min(_BEST, old)).indices.sort().values

@@ -54,9 +54,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class AnswerSet:
-    """New answers, best first, that contain the missing one with probability ``coverage``.
+    """A prediction set: of missing facts like those of valid, a share ``coverage`` lies in such sets.
 
-    That holds over questions like those of the valid split; where the model is less sure, sets are wider.
+    The share is one over questions, not the chance that this set holds an answer; where the model is less
+    sure, sets are wider. Its answers are new ones, the best first.
     """
 
     answers: list[Answer]
@@ -64,6 +65,7 @@ class AnswerSet:
     candidates: int  # entities that are not known to answer
     triples: int  # valid facts that say how wide a set has to be
     own: bool  # they are of this relation and direction; else of all
+    measured: float | None  # share of test facts that lie in such sets; None where it was not measured
 
     @property
     def everything(self) -> bool:

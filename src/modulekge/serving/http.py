@@ -156,7 +156,7 @@ def _asked(service: Service) -> APIRouter:
 
     @router.post("/{run}/answer-set")
     async def answer_set(run: RunName, asked: SetForTails | SetForHeads) -> AnswerSetView:
-        """As many new answers as contain the missing one with this probability."""
+        """A prediction set: if a fact is missing, it is among these answers in a share `coverage` of cases."""
         return await _soon(service[run].answer_set(asked.question(), asked.coverage))
 
     @router.post("/{run}/score")

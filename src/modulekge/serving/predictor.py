@@ -135,10 +135,10 @@ class Predictor:
     def answer_set(
         self, *, head: str | None = None, relation: str, tail: str | None = None, coverage: float = 0.9
     ) -> AnswerSet:
-        """Return the new answers that contain the missing one with this probability: split conformal.
+        """Return a prediction set: of missing facts, a share ``coverage`` lies in such sets (split conformal).
 
-        Those whose log-odds are no less than what a share ``coverage`` of the valid facts reach, of the same
-        relation and direction where they are enough, else of all; and always the best one.
+        It holds the new answers whose log-odds are no less than what a share ``coverage`` of the valid facts
+        reach, of the same relation and direction where they are enough, else of all; always the best one.
         """
         calibration, kind = self._calibrated(), self.entities
         asked = torch.tensor([self._ids(Question(head, relation, tail))], device=self.table.device)
@@ -151,7 +151,9 @@ class Predictor:
         reached = candidates if least is None else max(1, int((new >= least).sum()))
         best = new.topk(min(reached, candidates)).indices[None]
         (answers,) = kind.answers(rated, heads, relations, best)
-        return AnswerSet(answers, coverage, candidates, len(line.margins), line is not calibration.together)
+        own, measured = line is not calibration.together, calibration.measured
+        share = measured.sets.share if measured and measured.sets.asked == coverage else None
+        return AnswerSet(answers, coverage, candidates, len(line.margins), own, share)
 
     def _calibrated(self) -> Calibration:
         if self.calibration is None:

@@ -72,13 +72,13 @@ class Predict(_Request):
 
 
 class SetForTails(ForTails):
-    """(head, relation, ?), and how surely the answers shall contain the missing one."""
+    """(head, relation, ?), and which share of missing facts such sets shall hold."""
 
     coverage: float = Field(0.9, gt=0, lt=1)
 
 
 class SetForHeads(ForHeads):
-    """(?, relation, tail), and how surely the answers shall contain the missing one."""
+    """(?, relation, tail), and which share of missing facts such sets shall hold."""
 
     coverage: float = Field(0.9, gt=0, lt=1)
 

@@ -140,7 +140,7 @@ class ServedRun:
         return found
 
     def answer_set(self, question: Question, coverage: float) -> "Future[AnswerSetView]":
-        """Return as many new answers as contain the missing one with this probability."""
+        """Return a prediction set of this coverage."""
         asked = self.lookup.question(question)
         return self._later(lambda: self._answer_set(asked, coverage))
 
@@ -156,6 +156,7 @@ class ServedRun:
             candidates=found.candidates,
             triples=found.triples,
             own=found.own,
+            measured=found.measured,
             everything=found.everything,
         )
 

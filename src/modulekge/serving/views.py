@@ -165,7 +165,7 @@ class EntityCard(EntityItem):
 
 @dataclass(frozen=True)
 class AnswerSetView:
-    """New answers that contain the missing one with this probability; the first thousand are listed."""
+    """A prediction set: of missing facts, a share ``coverage`` lies in such sets; a thousand are listed."""
 
     answers: list[Answer]
     size: int  # of the set
@@ -173,6 +173,7 @@ class AnswerSetView:
     candidates: int
     triples: int
     own: bool
+    measured: float | None  # share of test facts in such sets
     everything: bool
 
 

@@ -37,13 +37,16 @@ def answers_view(question: str, answers: list[Answer]) -> RenderableType:
 
 
 def answer_set_view(question: str, found: AnswerSet) -> RenderableType:
-    """An answer set, and what it promises."""
+    """A prediction set, and what it promises."""
     source = "of this relation and direction" if found.own else "of all relations"
-    count = "all" if found.everything else f"{len(found.answers):,} of"
-    wide = ", for no smaller set is that sure" if found.everything else ""
+    measured = "" if found.measured is None else f"; measured on test: {found.measured:.1%}"
+    basis = f"by {found.triples:,} valid facts {source}{measured}"
+    these = f"among these {len(found.answers):,}" if len(found.answers) > 1 else "this one"
     note = (
-        f"such sets hold the missing answer of {100 * found.coverage:.6g}% of questions like those of valid: "
-        f"here {count} {found.candidates:,} candidates{wide} (by {found.triples:,} valid facts {source})"
+        f"too uncertain to narrow down: all {found.candidates:,} candidates ({basis})"
+        if found.everything
+        else f"if a fact is missing, it is {these} of {found.candidates:,} candidates in about "
+        f"{100 * found.coverage:.6g} of 100 cases ({basis})"
     )
     shown, more = found.answers[:_MOST_SHOWN], len(found.answers) - _MOST_SHOWN
     rest = [Text(f"and {more:,} more; --out or --json gives them all")] if more > 0 else []

@@ -193,9 +193,14 @@ def _interval(
 ) -> tuple[tuple[float, float] | None, str]:
     if len(values) < 2:
         return (tuple(single), "triples") if values and single else (None, "")  # type: ignore[return-value]
+    return spread_over_seeds(values), f"{len(values)} seeds"
+
+
+def spread_over_seeds(values: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % interval of the mean of two seeds or more, by Student's t."""
     half = _students_t(len(values)) * stdev(values) / len(values) ** 0.5
     mean = fmean(values)
-    return (max(0.0, mean - half), min(1.0, mean + half)), f"{len(values)} seeds"
+    return max(0.0, mean - half), min(1.0, mean + half)
 
 
 def _students_t(seeds: int) -> float:

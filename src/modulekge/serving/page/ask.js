@@ -131,16 +131,18 @@ function answerSet(run, question, signal) {
   return later(load, (set) => el("p.set", setWords(run, set)), { signal, waiting: "Weighing…" });
 }
 
-function setWords(run, { answers, size, coverage, everything, triples, own }) {
-  const sure = `${percent(coverage)}`, basis = own ? "this relation" : "all relations";
-  const note = el("span.quiet", ` (by ${count(triples, "held-out fact")} of ${basis})`);
-  if (everything) return [`At ${sure} no candidate can be left out`, note, "."];
+function setWords(run, { answers, size, coverage, everything, triples, own, measured }) {
+  const basis = `by ${count(triples, "held-out fact")} of ${own ? "this relation" : "all relations"}`;
+  const seen = measured === null ? "" : `; measured on test: ${percent(measured)}`;
+  const note = el("span.quiet", ` (${basis}${seen})`);
+  if (everything) return ["Too uncertain to narrow down: no candidate can be left out", note, "."];
   const named = answers
     .slice(0, NAMED)
     .flatMap(({ name, label }, i) => [i ? ", " : "", entityLink(run, name, label)]);
   const rest = size > NAMED ? ` and ${count(size - NAMED)} more` : "";
-  const these = size === 1 ? "This one is" : `These ${count(size)} contain`;
-  return [el("strong", `${these} the missing one with ${sure} probability`), ": ", ...named, rest, note];
+  const these = size === 1 ? "it is this one" : `it is among these ${count(size)}`;
+  const cases = `in about ${Math.round(10 * coverage)} of 10 cases`;
+  return [el("strong", `If a fact is missing, ${these} ${cases}`), ": ", ...named, rest, note];
 }
 
 function elsewhere(run, runs, question) {
