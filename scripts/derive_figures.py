@@ -4,8 +4,8 @@ A document says where a figure comes from in a comment that readers do not see:
 
     MRR <!-- = test("WN18RR", "ModulE-HH") -->.4900<!-- / -->
 
-This script writes what stands between the two comments; with --check it only says what differs. Expressions are
-calls of the functions below, whose results come from results/ and from the paper's tables.
+This script writes what stands between the two comments; with --check it only says what differs.
+Expressions are calls of the functions below, whose results come from results/ and from the paper's tables.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
@@ -24,14 +25,15 @@ from modulekge.studies import paper as tables  # noqa: E402
 from modulekge.studies.catalogue import STUDIES  # noqa: E402
 from modulekge.studies.cell import Result, read_result  # noqa: E402
 from modulekge.studies.study import Line, spread_over_seeds  # noqa: E402
+from modulekge.typed import typed  # noqa: E402
 
-DOCUMENTS = ("README.md", "docs/paper.md")
+DOCUMENTS = ("README.md", "docs/paper.md", "docs/answers.md")
 KEPT = ROOT / "results"
 _MARKED = re.compile(r"<!-- = (.+?) -->(.*?)<!-- / -->", re.DOTALL)
 _METRICS = tables.METRICS
 _OURS = ("ModulE-RC", "ModulE-RH", "ModulE-HH")
 _BOTH = ("FB15k-237", "WN18RR")
-_WORDS = dict(enumerate("one two three four five six seven eight nine ten".split(), 1))
+_WORDS = dict(enumerate(("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"), 1))
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -44,7 +46,7 @@ def _results(data: str, label: str) -> list[Result]:
     paths = sorted((KEPT / "studies").glob(f"{data}-{label}-seed*.json"))
     if not paths:
         raise KeyError(f"no result {data}-{label}")
-    return [Result(**json.loads(path.read_text("utf-8"))) for path in paths]
+    return [typed(Result, json.loads(path.read_text("utf-8"))) for path in paths]
 
 
 def _values(data: str, label: str, metric: str) -> list[float]:
@@ -331,6 +333,62 @@ def small(file: str, kind: str) -> str:
     return _table(rows)
 
 
+def _calibrations() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((KEPT / "calibration.json").read_text("utf-8"))
+    return found
+
+
+def _run_of(entry: dict[str, Any]) -> str:
+    changes = ", ".join(f"{k.partition('.')[2]} = {v}" for k, v in entry["settings"].items() if k in _SHOWN)
+    return f"{entry['graph']}, ModulE-HH" + (f", {changes}" if changes else "")
+
+
+_SHOWN = ("model.k", "train.epochs")
+
+
+def reliabilities() -> str:
+    """How true probabilities are, before and after calibration."""
+    rows = [("run", "questions", "error: softmax", "calibrated", "log loss", "", "Brier", "")]
+    for entry in _calibrations():
+        plain, fitted = entry["softmax"], entry["calibrated"]
+        cells = [
+            x for key, digits in (("error", 4), ("log_loss", 3), ("brier", 3))
+            for x in (f"{plain[key]:.{digits}f}", f"**{fitted[key]:.{digits}f}**")
+        ]  # fmt: skip
+        rows.append((_run_of(entry), f"{entry['questions']:,}", *cells))
+    return _table(rows)
+
+
+def prediction_sets() -> str:
+    """Share and size of the same prediction sets."""
+    rows = [
+        (
+            "run", "asked", "held by test", "candidates in a set", "all of test missing: held", "in a set",
+            "valid and test mixed anew: held", "in a set",
+        )
+    ]  # fmt: skip
+    for entry in _calibrations():
+        sets, several, mixed = entry["sets"], entry["sets, all of test missing"], entry["mixed"]
+        pairs = [
+            x for part in (sets, several, mixed)
+            for x in ((f"{part['share']:.1%}", f"{part['size']:,.1f}") if part else ("", ""))
+        ]  # fmt: skip
+        pairs[1] += f" of {entry['entities']:,}"
+        rows.append((entry["graph"], f"{sets['asked']:.0%}", *pairs))
+    return _table(rows)
+
+
+def links_in_test() -> str:
+    """How many of the best new links stood in test, which was hidden."""
+    rows = [("run", "of the 100 best new links, in test", "mean probability")]
+    rows += [
+        (_run_of(entry), str(found["in test"]), f"{found['mean probability']:.1%}")
+        for entry in _calibrations()
+        if (found := entry["links"])
+    ]
+    return _table(rows)
+
+
 def readme() -> str:
     """The results at a glance."""
     rows = [
@@ -352,11 +410,9 @@ def readme() -> str:
 
 _README_ROWS = ("ModulE-HH", "ModulE-HH-plus", "ModulE-HH-beyond")
 _FUNCTIONS = {
-    function.__name__: function
-    for function in (
-        ahead, ahead_in_paper, apart, baselines, best, best_seed, count, interpretations, interval, kept, logistic_search, others, paper, paper_part,
-        paper_relation, parts, published, readme, relations, reproduced, seeds, sizes, small, test, tests_seen, valid,
-    )  # fmt: skip
+    name: function
+    for name, function in list(globals().items())
+    if callable(function) and getattr(function, "__module__", "") == __name__ and not name.startswith("_")
 }
 
 

@@ -43,8 +43,8 @@ on one core. Each recipe is the best on valid of a few settings, not as many for
 means little (`results/README.md`). The formula of each is tested in `tests/models/test_table.py` against
 one written out by hand, and DistMult, TransE, ComplEx, RotatE and QuatE against PyKEEN (`make peers`).
 
-HopfE's row is DensE's word for word, so the two are one model here; what distinguishes HopfE, the inverse Hopf
-map, is the row HopfE-fibre.
+HopfE's row is DensE's word for word, so the two are one model here; what distinguishes HopfE, the inverse
+Hopf map, is the row HopfE-fibre.
 """
 
 

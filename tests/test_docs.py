@@ -15,6 +15,10 @@ from modulekge.algebra.charts import UNIT_CHARTS
 from modulekge.models.table import TABLE_1
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import derive_figures  # noqa: E402
+import transcripts  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -36,17 +40,66 @@ ROOT = Path(__file__).parent.parent
         ),
     ],
 )
-def test_the_code_of_a_document_runs(name, tmp_path, monkeypatch):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text("utf-8"), re.DOTALL)
+def test_the_code_of_a_document_runs_and_prints_what_stands_there(name, tmp_path, monkeypatch, capsys):
+    text = (ROOT / name).read_text("utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert blocks
     monkeypatch.chdir(tmp_path)
     exec(compile("\n".join(blocks), name, "exec"), {})
+    shown = [
+        line for block in re.findall(r"```text\n(.*?)```", text, re.DOTALL) for line in block.splitlines()
+    ]
+    assert transcripts.differs(shown, capsys.readouterr().out.splitlines()) == ""
 
 
-def test_the_readme_names_its_two_commands():
-    text = (ROOT / "README.md").read_text("utf-8")
-    assert "make demo" in text
-    assert "make test" in text
+def test_the_commands_of_the_readme_are_there_and_the_tests_are_what_ci_runs():
+    text, makefile = ((ROOT / name).read_text("utf-8") for name in ("README.md", "Makefile"))
+    named = set(re.findall(r"\bmake ([a-z-]+)", text))
+    assert named >= {"demo", "test"}
+    for target in named:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    assert "\nmake test\n" in (ROOT / ".ci" / "run").read_text("utf-8")
+
+
+def test_figures_of_documents_are_those_of_results():
+    """Each figure has a source; again: python scripts/derive_figures.py."""
+    for name in derive_figures.DOCUMENTS:
+        text = (ROOT / name).read_text("utf-8")
+        assert derive_figures.unmarked(text) == [], name
+        assert derive_figures.derived(text) == text, name
+
+
+def test_a_figure_that_differs_or_has_no_source_is_found():
+    marked = '<!-- = test("WN18RR", "ModulE-HH") -->{}<!-- / -->'
+    right = derive_figures.derived(marked.format(""))
+    assert re.fullmatch(r"\.49\d\d", right.removeprefix(marked[:38]).removesuffix("<!-- / -->"))
+    assert derive_figures.derived(marked.format(".5000")) == right
+    assert derive_figures.unmarked(f"{right} and .5000, `.123`, 0.5, [x](a.123)") == [".5000"]
+    with pytest.raises(KeyError, match="no result WN18RR-Nothing"):
+        derive_figures.derived('<!-- = test("WN18RR", "Nothing") --><!-- / -->')
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo") / "demo"
+    transcripts.train_demo(folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", transcripts.DOCUMENTS)
+def test_what_the_documents_show_is_what_the_program_prints(name, demo):
+    """Again: python scripts/transcripts.py --write."""
+    assert transcripts.check(name, demo) == []
+
+
+def test_a_transcript_that_differs_is_found():
+    alike = "1  France  4.778  35.2%  took 3 s", "1  France  4.779  35.9%  took 8 s"
+    assert transcripts.differs([alike[0]], [alike[1]]) == ""
+    assert "printed" in transcripts.differs([alike[0]], [alike[1].replace("35.9", "45.9")])
+    assert "printed" in transcripts.differs([alike[0]], [alike[1].replace("France", "Spain")])
+    assert transcripts.differs(["a", "..."], ["a", "b", "c"]) == ""
+    assert "not printed: c" in transcripts.differs(["a", "c"], ["a"])
+    assert "also printed: b" in transcripts.differs(["a"], ["a", "b"])
 
 
 def test_the_readme_shows_the_table_of_models_as_it_is():

@@ -156,7 +156,7 @@ def _asked(service: Service) -> APIRouter:
 
     @router.post("/{run}/answer-set")
     async def answer_set(run: RunName, asked: SetForTails | SetForHeads) -> AnswerSetView:
-        """A prediction set: if a fact is missing, it is among these answers in a share `coverage` of cases."""
+        """A prediction set: if a fact is missing, it is among these in a share `coverage` of cases."""
         return await _soon(service[run].answer_set(asked.question(), asked.coverage))
 
     @router.post("/{run}/score")

@@ -135,7 +135,7 @@ class Predictor:
     def answer_set(
         self, *, head: str | None = None, relation: str, tail: str | None = None, coverage: float = 0.9
     ) -> AnswerSet:
-        """Return a prediction set: of missing facts, a share ``coverage`` lies in such sets (split conformal).
+        """Return a prediction set: a share ``coverage`` of missing facts lies in such sets (split conformal).
 
         It holds the new answers whose log-odds are no less than what a share ``coverage`` of the valid facts
         reach, of the same relation and direction where they are enough, else of all; always the best one.

@@ -145,7 +145,9 @@ class Study:
             what: str, paper: float | None, values: list[float], single: tuple[float, float] | None
         ) -> Line:
             interval, over = _interval(values, single)
-            return Line(first.dataset, label, what, paper, tuple(values), interval, over, trained, made, command)
+            return Line(
+                first.dataset, label, what, paper, tuple(values), interval, over, trained, made, command
+            )
 
         figures = self.paper.get((first.dataset, _published(first.model)), {})
         if self.relations:
@@ -182,7 +184,7 @@ def made_by(found: Iterable[Result]) -> str:
     return f"{_span(result.date for result in found)}, {commits}, {devices}"
 
 
-def _span(values: Iterable[int] | Iterable[str]) -> str:
+def _span(values: Iterable[Any]) -> str:
     """`least .. most`, or the one that all are: ten seeds take no more room than two."""
     found = sorted(set(values))
     return f"{found[0]} .. {found[-1]}" if len(found) > 1 else str(found[0])

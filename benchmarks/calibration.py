@@ -1,0 +1,118 @@
+"""How true probabilities, prediction sets and new links are: python benchmarks/calibration.py [GRAPH ...].
+
+Trains a model on each graph (kept in runs/calibration), calibrates it on valid, and measures on test. Then
+valid and test are mixed anew, where that is quick, so that chance in the split can be told from what
+calibration does. Last, test is hidden and looked up in the 100 most probable new links. Writes
+results/calibration.json.
+"""
+
+import json
+import sys
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+
+import modulekge
+from modulekge.evaluation.calibration import Calibration, calibrate
+from modulekge.evaluation.odds import asked_in_batches
+from modulekge.run.circumstances import source_commit
+from modulekge.run.train import Run
+from modulekge.serving.predictor import Predictor
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "world": {},
+    "UMLS": {"train.epochs": 40},
+    "CoDEx-S": {"model.k": 64, "train.epochs": 10, "train.every": 5},
+    "WN18RR": {"model.k": 32, "train.epochs": 5, "train.matmul": "float32"},
+}
+MIXED, QUICK = 30, ("world", "UMLS")
+LINKS = 100
+COVERAGE = 0.9
+RESULTS = Path(__file__).parents[1] / "results" / "calibration.json"
+
+
+def trained(graph: str) -> Run:
+    """The run of a graph, trained where it is not there yet."""
+    path = Path("runs/calibration") / graph
+    return (
+        modulekge.load(path) if path.exists() else modulekge.train(graph, "ModulE-HH", SETTINGS[graph], path)
+    )
+
+
+def mixed(run: Run, seed: int) -> tuple[float, float]:
+    """Share and size of prediction sets with valid and test drawn anew."""
+    dataset = run.dataset
+    facts = torch.cat([dataset.valid, dataset.test])
+    facts = facts[torch.randperm(len(facts), generator=torch.Generator().manual_seed(seed))]
+    halves = {"valid": facts[: len(dataset.valid)], "test": facts[len(dataset.valid) :]}
+    found = calibrate(run.model, replace(dataset, **halves)).measured
+    return found.sets.share, found.sets.size
+
+
+def all_missing(run: Run, calibration: Calibration) -> dict[str, float]:
+    """Share and size of the sets of someone who knows no fact of test: missing facts are rivals."""
+    bars = (calibration.least(relation, COVERAGE)[0] for relation in range(run.dataset.n_questions))
+    least = torch.tensor([-torch.inf if bar is None else bar for bar in bars])
+    held = sizes = facts = 0
+    for asked in asked_in_batches(run.model, run.dataset, "test"):
+        odds = asked.odds.masked_fill(~asked.candidate, -torch.inf)
+        inside = odds >= least[asked.relations, None]
+        inside.scatter_(1, odds.argmax(1, keepdim=True), True)
+        held += int(inside[asked.rows, asked.places].sum())
+        sizes += int(inside.sum(1)[asked.rows].sum())
+        facts += len(asked.rows)
+    return {"share": held / facts, "size": sizes / facts}
+
+
+def links_found(run: Run) -> tuple[int, float]:
+    """How many of the most probable new links stand in test, which was hidden; their mean probability."""
+    hidden = replace(run, dataset=replace(run.dataset, test=run.dataset.test[:0]))
+    links = Predictor(hidden).links(k=LINKS)
+    entities, relations = (
+        {name: i for i, name in enumerate(v.names)} for v in (run.dataset.entities, run.dataset.relations)
+    )
+    test = set(map(tuple, run.dataset.test.tolist()))
+    held = sum((entities[x.head], relations[x.relation], entities[x.tail]) in test for x in links)
+    return held, fmean(x.probability or 0 for x in links)
+
+
+def measure(graph: str) -> dict[str, Any]:
+    """Everything about one graph."""
+    run = trained(graph)
+    found = modulekge.calibrate(run)
+    together, sets = found.measured.together, found.measured.sets
+    held, probability = links_found(run) if graph != "WN18RR" else (0, 0.0)  # hours, of all pairs
+    links = {"of": LINKS, "in test": held, "mean probability": probability} if probability else None
+    again = [mixed(run, seed) for seed in range(MIXED)] if graph in QUICK else []
+    return {
+        "graph": graph,
+        "settings": SETTINGS[graph],
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "commit": source_commit(),
+        "entities": len(run.dataset.entities),
+        "questions": together.questions,
+        "softmax": {k: v for k, v in asdict(together.before).items() if k != "bins"},
+        "calibrated": {k: v for k, v in asdict(together.after).items() if k != "bins"},
+        "sets": asdict(sets),
+        "sets, all of test missing": all_missing(run, found),
+        "mixed": {"share": fmean(s for s, _ in again), "size": fmean(n for _, n in again)} if again else None,
+        "links": links,
+    }
+
+
+def main(graphs: list[str]) -> None:
+    """Measure graphs and keep them beside what was measured before."""
+    kept = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else []
+    for graph in graphs or SETTINGS:
+        found = measure(graph)
+        print(json.dumps(found))
+        kept = [entry for entry in kept if entry["graph"] != graph] + [found]
+        RESULTS.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
