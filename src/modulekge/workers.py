@@ -130,19 +130,6 @@ class Workers:
             raise failure or ModulekgeError(said[1:])
         return said[1:]
 
-    def exchange(self, messages: Sequence[bytes]) -> list[bytes]:
-        """Send each process its message; return those that were sent here."""
-        if self.size == 1:
-            return list(messages)
-        sizes = torch.tensor([len(message) for message in messages])
-        theirs = torch.empty_like(sizes)
-        sent = torch.frombuffer(bytearray().join([*messages, b" "]), dtype=torch.uint8)[:-1]  # never empty
-        with _answering():
-            dist.all_to_all_single(theirs, sizes)
-            found = torch.empty(int(theirs.sum()), dtype=torch.uint8)
-            dist.all_to_all_single(found, sent, theirs.tolist(), sizes.tolist())
-        return [message.numpy().tobytes() for message in found.split(theirs.tolist())]
-
     def _heard(self, text: str, speaker: int = 0) -> str:
         """Return the text of one process."""
         if self.size == 1:

@@ -7,7 +7,6 @@ import pytest
 from pyarrow import parquet
 
 from modulekge.data.dataset import SPLITS
-from modulekge.data.layouts import plain_splits
 from modulekge.data.reading import read_dataset
 from modulekge.data.registry import open_dataset
 from modulekge.errors import DataError
@@ -242,30 +241,3 @@ def test_a_folder_of_splits_in_any_format(tmp_path, end):
     dataset = read_dataset(tmp_path)
     assert [len(dataset[split]) for split in SPLITS] == [3, 1, 2]
     assert (len(dataset.entities), len(dataset.relations)) == (3, 2)
-
-
-@pytest.mark.parametrize(
-    ("files", "plain"),
-    [
-        ({"train.tsv": LINES, "valid.tsv": LINES, "test.tsv": LINES}, True),
-        ({"train.txt": LINES.replace("\t", " "), "dev": LINES, "test.csv": LINES}, True),
-        ({"train.tsv": LINES}, False),  # which is to be split
-        ({"train.tsv": LINES, "valid.tsv": LINES, "test.csv": LINES.replace("\t", ",")}, False),
-        ({"train.tsv": LINES, "valid.tsv": LINES, "test.jsonl": '["a", "r", "b"]\n'}, False),
-        ({"train.tsv": LINES, "valid.tsv": "\n", "test.tsv": LINES}, False),
-        ({"train.txt": LINES, "valid.txt": LINES, "test.txt": LINES, "entities.dict": "0\ta\n"}, False),
-    ],
-)
-def test_plain_splits_are_those_that_can_be_cut_at_any_line(files, plain, tmp_path):
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    assert [path.name for path, _ in plain_splits(tmp_path)] == (list(files) if plain else [])
-
-
-def test_packed_splits_are_not_plain_and_a_missing_one_is_said(tmp_path):
-    for name in ("train", "valid", "test"):
-        (tmp_path / f"{name}.txt").write_bytes(gzip.compress(LINES.encode()))
-    assert plain_splits(tmp_path) == []
-    (tmp_path / "test.txt").unlink()
-    with pytest.raises(DataError, match="no test file"):
-        plain_splits(tmp_path)

@@ -58,16 +58,6 @@ def test_a_run_that_does_not_say_how_many_names_it_has_is_read_with_them(family,
     assert folder.dataset(names=False).entities.names == family.entities.names
 
 
-def test_a_graph_that_lies_in_files_is_moved_into_its_run(folder, tmp_path):
-    graph = folder.dataset(names=False)
-    files = ("vocabulary.json", "triples.safetensors")
-    before = [(folder.path / name).read_bytes() for name in files]
-    run = RunFolder.create(tmp_path / "new", folder.config(), graph, graph=folder.path)
-    assert [(run.path / name).read_bytes() for name in files] == before
-    assert not any((folder.path / name).exists() for name in files)
-    assert run.dataset().fingerprint == graph.fingerprint
-
-
 def test_relations_stand_before_entities_in_a_line_of_their_own(folder):
     world = open_dataset("world")
     run = RunFolder.create(folder.path.with_name("world"), resolve(world), world)

@@ -8,7 +8,6 @@ from dataclasses import asdict
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from time import perf_counter
 from typing import Annotated, Any, cast
 
 import typer
@@ -29,11 +28,9 @@ from modulekge.cli.app import (
     app,
     open_data,
     print_notes,
-    split_columns,
 )
 from modulekge.config import parse_setting, write_config
-from modulekge.data.dataset import Dataset, Split
-from modulekge.data.spread import Files
+from modulekge.data.dataset import Split
 from modulekge.errors import ConfigError, EndedError, LostError
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.odds import Asked
@@ -41,7 +38,6 @@ from modulekge.evaluation.report import Report
 from modulekge.evaluation.report import evaluate as evaluate_model
 from modulekge.run.calibrate import calibrate as calibrate_run
 from modulekge.run.folder import RunFolder
-from modulekge.run.spread import Given, Spread, read_by_all, shared_files
 from modulekge.run.trackers import TRACKERS, Tracker, Tracking, make_trackers
 from modulekge.run.train import Run, continue_run, default_folder, load, plan
 from modulekge.training.fit import EpochRecord, Glance
@@ -90,14 +86,15 @@ def train(
         raise ConfigError("--out is missing: name the run folder, so that every process finds it")
     trackers: dict[str, Tracker] = {}
 
-    def begin(dataset: Dataset, graph: Path | None = None) -> Path:
+    def begin() -> Path:
+        dataset = open_data(data, data_dir, columns, labels, descriptions)
         print_notes(dataset)
         planned = plan(dataset, model, map(parse_setting, settings or ()), recipe)
         config = planned.config
         path = out or default_folder(config)
         trackers.update(make_trackers(track or (), path))
         if not dry_run:
-            RunFolder.create(path, config, dataset, graph=graph)
+            RunFolder.create(path, config, dataset)
         if planned.choices:
             show.console(stderr=True).print(show.choices_view(planned.choices))
         if dry_run:
@@ -107,28 +104,9 @@ def train(
     if restarted() and out and (out / "config.toml").exists():
         _resume(out, [], track, as_json)
         return
-    if out and not dry_run and (files := shared_files(data, split_columns(columns), workers())):
-        with _read_by_all(Path(data), files, (labels, descriptions), out) as read:
-            path = Path(workers().led(lambda: begin(read.dataset(), read.folder)))
-    else:
-        texts = labels, descriptions
-        path = Path(workers().led(lambda: begin(open_data(data, data_dir, columns, *texts))))
+    path = Path(workers().led(begin))
     if not dry_run:
         _train(RunFolder(path), [], trackers, as_json)
-
-
-@contextmanager
-def _read_by_all(data: Path, files: Files, texts: Given, out: Path) -> Iterator[Spread]:
-    """Read a graph with all processes, and say how long that took."""
-    group, err, started = workers(), show.console(stderr=True), perf_counter()
-    if group.leads:
-        err.print(f"reading {data} with {group.size} processes")
-    with read_by_all(data, files, texts, out, group) as read:
-        if group.leads:
-            seconds = perf_counter() - started
-            found = f"{read.triples:,} triples of {read.entities:,} entities"
-            err.print(f"read {found} in {seconds:.1f} s ({read.triples / seconds:,.0f} triples/s)")
-        yield read
 
 
 @app.command(epilog="Example: modulekge resume runs/wn --set train.epochs=100")

@@ -1,14 +1,11 @@
 """A knowledge graph in ids: two vocabularies and three splits."""
 
 import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, get_args
 
 import torch
-from jaxtyping import Int
-from torch import Tensor
 
 from modulekge.data.known import KnownAnswers
 from modulekge.data.vocabulary import Vocabulary
@@ -18,31 +15,6 @@ from modulekge.shapes import Triples
 Split = Literal["train", "valid", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 ENOUGH = 20  # facts of a relation from which what none of them shows is taken to be no fact
-
-
-class Fingerprint:
-    """SHA-256 over the names and the triples of a graph, which may come in pieces."""
-
-    def __init__(self) -> None:
-        self._digest = hashlib.sha256()
-        self._between = ""
-
-    def add_names(self, names: Iterable[str]) -> None:
-        """Go on with names of entities, and after their end of relations."""
-        self._digest.update((self._between + "\n".join(names)).encode())
-        self._between = "\n"
-
-    def add_triples(self, triples: Int[Tensor, "m 3"]) -> None:
-        """Go on with triples of train, and after their end of valid and test."""
-        self._digest.update(triples.numpy().astype("<i8").tobytes())
-
-    def end(self) -> None:
-        """End a vocabulary or a split."""
-        self._digest.update(b"\0")
-        self._between = ""
-
-    def __str__(self) -> str:
-        return self._digest.hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,14 +111,12 @@ class Dataset:
         """SHA-256 over the names and the triples: equal for equal graphs, wherever they were read."""
         if self.digest:
             return self.digest
-        made = Fingerprint()
+        made = hashlib.sha256()
         for vocabulary in (self.entities, self.relations):
-            made.add_names(vocabulary.names)
-            made.end()
+            made.update("\n".join(vocabulary.names).encode() + b"\0")
         for split in SPLITS:
-            made.add_triples(self[split])
-            made.end()
-        return str(made)
+            made.update(self[split].numpy().astype("<i8").tobytes() + b"\0")
+        return made.hexdigest()
 
     @cached_property
     def seen(self) -> torch.Tensor:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from modulekge.data.files import ENDINGS, TEXT_ENDINGS, format_of, read_file
-from modulekge.data.lines import packed
+from modulekge.data.files import ENDINGS, TEXT_ENDINGS, read_file
 from modulekge.data.numbering import Numbering, Top, check_count, read_numbering
 from modulekge.data.tables import ROLES, Graph
 from modulekge.data.text import Form, form_of, read_text
@@ -81,7 +80,7 @@ def read_folder(folder: Path, columns: Sequence[str] | None = None) -> Graph:
     graphs = [read_file(path, columns) for path in paths]
     labels = {name: text for graph in reversed(graphs) for name, text in graph.labels.items()}
     said = {name: text for graph in reversed(graphs) for name, text in graph.descriptions.items()}
-    entities, relations, told = folder_texts(folder)
+    entities, relations, told = _beside(folder)
     return Graph(
         tuple(graph.splits[0] for graph in graphs),
         {**labels, **entities},
@@ -92,27 +91,7 @@ def read_folder(folder: Path, columns: Sequence[str] | None = None) -> Graph:
     )
 
 
-def plain_splits(folder: Path, columns: Sequence[str] | None = None) -> list[tuple[Path, Form]]:
-    """Return train, valid and test where each can be cut at any line end; of all other graphs, none.
-
-    So it is with text that is neither packed nor quoted, nor numbered by another file.
-    """
-    if not folder.is_dir() or any(_numbers(folder, layout) for layout in LAYOUTS):
-        return []
-    paths = _split_files(folder)
-    if len(paths) < len(_STEMS) or any(format_of(path) != "text" or packed(path) for path in paths):
-        return []
-    forms = [form_of(path, columns) for path in paths]
-    plain = [form for form in forms if form and not form.quoted]
-    return list(zip(paths, plain, strict=True)) if len(plain) == len(paths) else []
-
-
-def _numbers(folder: Path, layout: Layout) -> bool:
-    train = _found(folder, layout.splits[0])
-    return any(_found(place, layout.entities) for place in (folder, train.parent if train else folder))
-
-
-def folder_texts(folder: Path) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+def _beside(folder: Path) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
     """Return what stands beside the splits: labels of entities, labels of relations, descriptions."""
     return (
         _texts(folder, _ENTITY_LABELS, "label"),

@@ -137,13 +137,10 @@ def _outer_spaces(path: Path, vocabulary: Vocabulary) -> Iterator[str]:
     spaced = [name for name in vocabulary.names if name != name.strip()]
     if spaced:
         names = set(vocabulary.names)
-        yield spaces_note(path, vocabulary.kind, len(spaced), sum(name.strip() in names for name in spaced))
-
-
-def spaces_note(path: Path, kind: str, spaced: int, twice: int) -> str:
-    """Say how many names begin or end with a space, and how many of them are there without it as well."""
-    found = f"{spaced:,} names ({kind}) begin or end with a space"
-    return f"{path}: {found}, {twice:,} of them are also there without it; trim them if that is not meant"
+        twice = sum(name.strip() in names for name in spaced)
+        found = f"{len(spaced):,} names ({vocabulary.kind}) begin or end with a space"
+        also = f"{twice:,} of them are also there without it"
+        yield f"{path}: {found}, {also}; trim them if that is not meant"
 
 
 def name_of(path: Path) -> str:

@@ -3,7 +3,6 @@
 import csv as plain_csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from itertools import islice
 from pathlib import Path
 
@@ -117,20 +116,17 @@ def _count(text: str, separator: str) -> int:
         return 0
 
 
-def read_text(path: Path, form: Form, piece: bytes | None = None) -> pa.Table:
-    """Read the columns of a form as they are: no number is guessed, so ids keep their leading zeros.
-
-    A ``piece`` of the file, whole lines below its header, is read in place of all of it.
-    """
+def read_text(path: Path, form: Form) -> pa.Table:
+    """Read the columns of a form as they are: no number is guessed, so ids keep their leading zeros."""
     titles = [str(i) for i in range(form.width)]
     wanted = [titles[place] for place in form.places.values()]
     try:
-        with path.open("rb") if piece is None else BytesIO(piece) as file:
+        with path.open("rb") as file:
             table = csv.read_csv(
-                pa.CompressedInputStream(file, "gzip") if piece is None and packed(path) else file,
+                pa.CompressedInputStream(file, "gzip") if packed(path) else file,
                 csv.ReadOptions(
                     column_names=titles,
-                    skip_rows_after_names=form.skip if piece is None else 0,
+                    skip_rows_after_names=form.skip,
                     block_size=lines.LONGEST,
                 ),
                 csv.ParseOptions(

@@ -28,7 +28,7 @@ from modulekge.run.files import (
     write_file,
     write_through,
 )
-from modulekge.run.graph import TRIPLES, VOCABULARY, graph_files, read_graph
+from modulekge.run.graph import graph_files, read_graph
 from modulekge.run.weights import (
     new_model,
     read_back,
@@ -104,15 +104,11 @@ class RunFolder:
         dataset: Dataset,
         origin: Mapping[str, Any] | None = None,
         start: tuple[Model, Optimizer] | None = None,
-        graph: Path | None = None,
     ) -> "RunFolder":
-        """Begin a run in a new or empty folder; one that comes of another says so and starts trained.
-
-        Where the files of its graph lie in a folder already, they are moved.
-        """
+        """Begin a run in a new or empty folder; one that comes of another says so and starts trained."""
         about = {**circumstances(), **_about(dataset), **(origin or {})}
         files = {
-            **({} if graph else graph_files(dataset)),
+            **graph_files(dataset),
             "run.json": json.dumps(about, indent=1, ensure_ascii=False).encode(),
             "config.toml": write_config(config).encode(),
         }
@@ -126,9 +122,6 @@ class RunFolder:
                 folder.mkdir()
                 for name, content in files.items():
                     write_through(folder / name, content)
-                if graph:
-                    for name in (VOCABULARY, TRIPLES):
-                        (graph / name).replace(folder / name)
                 if start:
                     write_checkpoint(folder / "last.safetensors", *start, epoch=0)
                     if len(dataset.valid):  # else training would never find better ones
