@@ -27,7 +27,7 @@ from measure import plainly
 from torch import Tensor
 
 from modulekge import Dataset, Run, add, load, open_dataset, train
-from modulekge.data.known import KnownAnswers
+from modulekge.data.filter_index import KnownAnswers
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.evaluation.evaluate import rank
 from modulekge.evaluation.metrics import metrics

@@ -17,11 +17,11 @@ from typing import Any
 import torch
 
 import modulekge
+from modulekge.answers.predictor import Predictor
 from modulekge.evaluation.calibration import Calibration, calibrate
 from modulekge.evaluation.odds import asked_in_batches
-from modulekge.run.circumstances import source_commit
+from modulekge.run.provenance import source_commit
 from modulekge.run.train import Run
-from modulekge.serving.predictor import Predictor
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "world": {},

@@ -19,8 +19,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from modulekge.algebra import distance
 from modulekge.algebra.norms import modulus
+from modulekge.kernels import distance
 
 
 def by_cdist(q: Tensor, t: Tensor) -> Tensor:

@@ -23,11 +23,11 @@ from modulekge.config import parse_setting
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
 from modulekge.evaluation.evaluate import rank
-from modulekge.models.model import Model
+from modulekge.explain.explanation import facts_around, influences
+from modulekge.explain.paths import sample
+from modulekge.models.embedding import Model
 from modulekge.run.folder import RunFolder
 from modulekge.run.train import continue_run, load, resolve
-from modulekge.serving.explain import facts_around, influences
-from modulekge.serving.paths import sample
 
 FIGURES = ("score", "log-probability", "reciprocal rank")
 

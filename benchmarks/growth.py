@@ -15,7 +15,7 @@ import torch
 from measure import PlainStep, random_questions, time_steps
 
 from modulekge.config import make_config
-from modulekge.models.model import Model
+from modulekge.models.embedding import Model
 from modulekge.models.table import MODELS
 from modulekge.training.step import Step
 

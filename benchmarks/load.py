@@ -29,12 +29,12 @@ from urllib.parse import quote
 import torch
 
 import modulekge
+from modulekge.answers.predictor import Predictor
+from modulekge.answers.questions import Question
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.run.folder import RunFolder
 from modulekge.run.train import NO_RECIPE, begin, load, resolve
-from modulekge.serving.asking import Question
-from modulekge.serving.predictor import Predictor
 
 ENTITIES, RELATIONS, TRIPLES = 40_943, 11, 93_003  # of WN18RR
 BAD = [

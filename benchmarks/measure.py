@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from modulekge.config import Config
-from modulekge.data.known import KnownAnswers
+from modulekge.data.filter_index import KnownAnswers
 from modulekge.errors import ModulekgeError
-from modulekge.models.model import Model
-from modulekge.training.optimize import begin_epoch, make_optimizer
+from modulekge.models.embedding import Model
+from modulekge.training.optimizers import begin_epoch, make_optimizer
 from modulekge.training.questions import Questions
 from modulekge.training.step import Step
 from modulekge.training.tables import PlainTables

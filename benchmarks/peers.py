@@ -9,7 +9,7 @@ from measure import synchronize
 from torch import nn
 
 from modulekge.data.dataset import Dataset
-from modulekge.training.optimize import matmul_precision
+from modulekge.training.optimizers import matmul_precision
 
 
 def measure_pytorch(

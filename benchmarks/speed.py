@@ -21,16 +21,16 @@ import torch
 from measure import PlainStep, best_of, plainly, time_steps
 from peers import measure_pykeen, measure_pytorch
 
-from modulekge.algebra.charts import UNIT_CHARTS
+from modulekge.algebra.parametrizations import UNIT_CHARTS
 from modulekge.config import Config
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
 from modulekge.evaluation.evaluate import rank
 from modulekge.models.spec import ModelSpec
 from modulekge.models.table import TABLE_1, named
+from modulekge.run.checkpoint import new_model
 from modulekge.run.train import resolve
-from modulekge.run.weights import new_model
-from modulekge.training.optimize import matmul_precision
+from modulekge.training.optimizers import matmul_precision
 from modulekge.training.questions import Questions
 from modulekge.training.step import Step
 

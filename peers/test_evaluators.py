@@ -17,10 +17,10 @@ from modulekge.config import make_config
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
 from modulekge.evaluation.report import Report, evaluate
-from modulekge.models.model import Model
+from modulekge.models.embedding import Model
 from modulekge.models.table import MODELS
 from modulekge.training.fit import fit
-from modulekge.training.optimize import make_optimizer
+from modulekge.training.optimizers import make_optimizer
 
 K = 16
 CLOSE = {"rel": 0, "abs": 1e-6}

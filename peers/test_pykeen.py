@@ -5,7 +5,7 @@ import torch
 from pykeen.models import ComplEx, DistMult, QuatE, RotatE, TransE
 from pykeen.triples import CoreTriplesFactory
 
-from modulekge.models.model import Model
+from modulekge.models.embedding import Model
 from modulekge.models.table import MODELS
 
 ENTITIES, RELATIONS, K = 7, 3, 5

@@ -8,7 +8,6 @@ from pathlib import Path
 from rich.console import Console
 
 import modulekge
-from modulekge import show
 
 
 def draw(folder: str, picture: Path) -> None:

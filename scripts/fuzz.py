@@ -19,7 +19,7 @@ from pathlib import Path
 
 import modulekge
 from modulekge.config import make_config, read_config
-from modulekge.data.files import problems, read_file
+from modulekge.data.readers.files import problems, read_file
 from modulekge.data.reading import read_dataset
 from modulekge.errors import ModulekgeError
 from modulekge.run.folder import RunFolder

@@ -13,18 +13,18 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from modulekge.algebra.charts import EXPONENTIAL
+from modulekge.algebra.parametrizations import EXPONENTIAL
 from modulekge.config import AskingConfig, Config, make_config
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.evaluation.evaluate import rank
 from modulekge.machine import compiled, repeatable
 from modulekge.models.back import Back
-from modulekge.models.model import Model
+from modulekge.models.embedding import Model
 from modulekge.models.spec import Build, ModelSpec
 from modulekge.models.table import MODELS, TABLE_1
 from modulekge.training import step as steps
-from modulekge.training.optimize import begin_epoch, make_optimizer
+from modulekge.training.optimizers import begin_epoch, make_optimizer
 from modulekge.training.questions import Questions
 from modulekge.training.step import Step
 from modulekge.training.tables import PlainTables, slopes_of

@@ -19,11 +19,11 @@ RANGE = re.compile(r"([\w-]+)>=([\d.]+)")
 QUICK = ("--set", "train.epochs=1", "--set", "model.k=8", "--out", "run")
 PAGE = """
 from importlib import metadata, resources
-page = [file.name for file in (resources.files("modulekge.serving") / "page").iterdir()]
+page = [file.name for file in (resources.files("modulekge.server") / "page").iterdir()]
 assert "index.html" in page, page
 assert (resources.files("modulekge") / "py.typed").is_file()
 assert any("LICENSE" in str(file) for file in metadata.files("modulekge"))
-from modulekge.serving.http import make_app
+from modulekge.server.http import make_app
 """
 RECIPES = """
 from importlib import resources

@@ -105,8 +105,8 @@ def _asked(words: list[str], folder: Path) -> str:
     import httpx
     import torch
 
-    from modulekge.serving.http import make_app
-    from modulekge.serving.service import Service
+    from modulekge.server.http import make_app
+    from modulekge.server.service import Service
 
     url = next(word for word in words if word.startswith("localhost"))
     body = json.loads(words[words.index("-d") + 1]) if "-d" in words else None

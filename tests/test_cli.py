@@ -323,7 +323,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Timer
 from modulekge import cli
-from modulekge.data.text import Form, read_text
+from modulekge.data.readers.delimited import Form, read_text
 with suppress(SystemExit):
     cli.main()
 path, form = Path("graph.tsv"), Form("\t", 3, {"head": 0, "relation": 1, "tail": 2})

@@ -14,7 +14,7 @@ import pytest
 from program import call
 
 from modulekge import __version__
-from modulekge.serving.server import Door
+from modulekge.server.server import Door
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_a_token_of_the_environment_is_checked_too(run, tmp_path, monkeypatch):
 
 
 def test_what_is_not_installed_is_named(run, tmp_path, monkeypatch):
-    for name in ("modulekge.serving.server", "modulekge.serving.http"):
+    for name in ("modulekge.server.server", "modulekge.server.http"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     done = call("serve", run, cwd=tmp_path)

@@ -8,24 +8,24 @@
 
 from pathlib import Path
 
+from modulekge.answers.predictor import Predictor, predict
+from modulekge.answers.questions import Answer, AnswerSet, Link, Question
 from modulekge.data.dataset import Dataset, Split
 from modulekge.data.registry import open_dataset
 from modulekge.evaluation import report as _report
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.report import Report
-from modulekge.models.model import Model
+from modulekge.explain.explanation import Explanation, explain
+from modulekge.explain.relation_patterns import RelationAlgebra, relation_algebra
+from modulekge.export.formats import Export, export
+from modulekge.export.index import EntityIndex
+from modulekge.models.embedding import Model
 from modulekge.models.spec import ModelSpec, row
 from modulekge.models.table import MODELS
 from modulekge.run.add import add
 from modulekge.run.calibrate import calibrate
-from modulekge.run.sharpen import sharpen
+from modulekge.run.rerank import sharpen
 from modulekge.run.train import Run, load, resume, train
-from modulekge.serving.asking import Answer, AnswerSet, Link, Question
-from modulekge.serving.explain import Explanation, explain
-from modulekge.serving.export import Export, export
-from modulekge.serving.index import EntityIndex
-from modulekge.serving.predictor import Predictor, predict
-from modulekge.serving.relations import RelationAlgebra, relation_algebra
 from modulekge.version import __version__
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from modulekge.errors import ConfigError
-from modulekge.nearest import nearest
+from modulekge.suggest import nearest
 
 
 @dataclass(frozen=True)

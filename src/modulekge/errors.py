@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from modulekge.nearest import nearest
+from modulekge.suggest import nearest
 
 
 class ModulekgeError(Exception):

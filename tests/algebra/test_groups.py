@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from modulekge.algebra.algebra import ALGEBRAS, C, H
-from modulekge.algebra.charts import UNIT_CHARTS
 from modulekge.algebra.groups import (
     FIBRED,
     MIXED,
@@ -21,6 +20,7 @@ from modulekge.algebra.groups import (
     units,
 )
 from modulekge.algebra.norms import N
+from modulekge.algebra.parametrizations import UNIT_CHARTS
 
 close = torch.testing.assert_close
 CHARTS = pytest.mark.parametrize("chart", UNIT_CHARTS.values(), ids=lambda c: c.name)

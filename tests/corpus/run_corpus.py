@@ -20,8 +20,8 @@ import torch
 from program import call
 from web import API, Client
 
-from modulekge.serving.http import make_app
-from modulekge.serving.service import Service
+from modulekge.server.http import make_app
+from modulekge.server.service import Service
 
 MEMORY = 3 << 30  # bytes of addresses beyond those that the program has when it starts
 SECONDS = 60  # for one input, after which all ends with a traceback

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from modulekge.data.files import problems, read_file
+from modulekge.data.readers.files import problems, read_file
 from modulekge.data.reading import read_dataset
-from modulekge.data.survey import survey
+from modulekge.data.statistics import survey
 from modulekge.errors import DataError
 
 LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"

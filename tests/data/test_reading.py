@@ -7,10 +7,10 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from modulekge.data import lines
-from modulekge.data.columns import known_places
 from modulekge.data.dataset import SPLITS, Dataset
-from modulekge.data.files import problems, read_file
+from modulekge.data.readers import lines
+from modulekge.data.readers.columns import known_places
+from modulekge.data.readers.files import problems, read_file
 from modulekge.data.reading import read_dataset
 from modulekge.data.registry import open_dataset
 from modulekge.data.vocabulary import Vocabulary

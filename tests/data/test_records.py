@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from modulekge.data.files import problems, read_file
+from modulekge.data.readers.files import problems, read_file
 from modulekge.data.reading import read_dataset
 from modulekge.errors import DataError
 

@@ -2,7 +2,7 @@ from difflib import get_close_matches
 
 import pytest
 
-from modulekge import nearest
+from modulekge import suggest
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import UnknownNameError
 
@@ -48,7 +48,7 @@ def test_of_many_names_few_are_compared_with_an_unknown_one(monkeypatch):
         compared.extend(names)
         return get_close_matches(word, names, *rest)
 
-    monkeypatch.setattr(nearest, "get_close_matches", close_matches)
+    monkeypatch.setattr(suggest, "get_close_matches", close_matches)
     numbers = [f"http://www.example.org/resource/n{i}" for i in range(20_000)]
     many = Vocabulary("entity", (*numbers, "http://www.example.org/resource/Zürich_\0\ud800"))
     with pytest.raises(UnknownNameError, match=r"did you mean 'http://\S+/n12345' or"):

@@ -3,7 +3,7 @@
 import torch
 
 from modulekge.data.registry import open_dataset
-from modulekge.data.survey import survey
+from modulekge.data.statistics import survey
 
 
 def test_the_world():

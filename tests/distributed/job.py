@@ -15,7 +15,7 @@ from modulekge.evaluation.evaluate import rank
 from modulekge.evaluation.metrics import metrics
 from modulekge.models.table import MODELS
 from modulekge.run.train import begin
-from modulekge.training.optimize import begin_epoch
+from modulekge.training.optimizers import begin_epoch
 from modulekge.training.questions import Questions
 from modulekge.training.step import Step
 from modulekge.workers import part, workers

@@ -8,6 +8,8 @@ import pytest
 import torch
 
 import modulekge
+from modulekge.answers.predictor import Predictor
+from modulekge.answers.questions import Question
 from modulekge.config import AskingConfig, make_config
 from modulekge.errors import ConfigError, RunError
 from modulekge.evaluation import scoring
@@ -15,16 +17,14 @@ from modulekge.evaluation.evaluate import rank
 from modulekge.evaluation.metrics import metrics
 from modulekge.evaluation.report import evaluate
 from modulekge.evaluation.scoring import entity_scores, entity_scores_each
+from modulekge.export.hub import write_hub
+from modulekge.export.index import EntityIndex
 from modulekge.models.back import Back
-from modulekge.models.model import Model
+from modulekge.models.embedding import Model
 from modulekge.models.table import MODELS
+from modulekge.run.checkpoint import new_model
 from modulekge.run.files import write_tensors
 from modulekge.run.folder import RunFolder
-from modulekge.run.hub import write_hub
-from modulekge.run.weights import new_model
-from modulekge.serving.asking import Question
-from modulekge.serving.index import EntityIndex
-from modulekge.serving.predictor import Predictor
 from modulekge.workers import ALONE
 
 N, R = 13, 3

@@ -12,7 +12,7 @@ from modulekge.data.vocabulary import Vocabulary
 from modulekge.evaluation.metrics import HITS
 from modulekge.evaluation.ranks import TIES
 from modulekge.evaluation.report import evaluate
-from modulekge.models.model import Model
+from modulekge.models.embedding import Model
 from modulekge.models.table import MODELS
 
 VALUES = st.sampled_from([0.0, 1.0, 1.0, 2.0, -1.0, 1e-45, math.inf, -math.inf, math.nan])

@@ -16,7 +16,7 @@ from modulekge.evaluation import odds as odds_module
 from modulekge.evaluation.calibration import Calibration, Line, calibrate, fit_line
 from modulekge.evaluation.odds import FARTHEST, asked_in_batches, log_odds, relation_scores
 from modulekge.evaluation.reliability import Meter
-from modulekge.models.model import Model
+from modulekge.models.embedding import Model
 from modulekge.models.table import MODELS
 
 

@@ -6,9 +6,9 @@ import sys
 PROGRAM = """
 import resource
 import torch
-from modulekge.data.known import KnownAnswers
+from modulekge.data.filter_index import KnownAnswers
 from modulekge.evaluation import evaluate
-from modulekge.models.model import Model
+from modulekge.models.embedding import Model
 from modulekge.models.table import MODELS
 
 torch.set_num_threads(1)

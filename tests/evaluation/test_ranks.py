@@ -7,12 +7,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modulekge.data.known import KnownAnswers
+from modulekge.data.filter_index import KnownAnswers
 from modulekge.evaluation import evaluate as evaluation
 from modulekge.evaluation import scoring
 from modulekge.evaluation.evaluate import rank
 from modulekge.evaluation.ranks import TIES, Ranks
-from modulekge.models.model import Model
+from modulekge.models.embedding import Model
 from modulekge.models.table import MODELS
 
 VALUES = st.sampled_from([0.0, 1.0, 1.0, 2.0, -1.0, math.inf, -math.inf, math.nan])

@@ -9,7 +9,7 @@ from modulekge.data.dataset import Dataset
 from modulekge.errors import DataError
 from modulekge.evaluation.metrics import bootstrap, metrics
 from modulekge.evaluation.report import evaluate
-from modulekge.models.model import Model
+from modulekge.models.embedding import Model
 from modulekge.models.table import MODELS
 
 approx = pytest.approx

@@ -6,18 +6,18 @@ from itertools import product
 import pytest
 import torch
 
-from modulekge.algebra.charts import UNIT_CHARTS
 from modulekge.algebra.groups import ROTATIONS, SCALARS, SCALINGS, VECTORS
+from modulekge.algebra.parametrizations import UNIT_CHARTS
 from modulekge.algebra.scores import SCORES
 from modulekge.config import Config, make_config
 from modulekge.errors import ModulekgeError
 from modulekge.evaluation.evaluate import rank
-from modulekge.models.model import Model
+from modulekge.models.embedding import Model
 from modulekge.models.references import reference
 from modulekge.models.spec import row
 from modulekge.models.table import ABLATIONS, MODELS, READINGS, TABLE_1, named, spec_of
 from modulekge.training.fit import EpochRecord, fit
-from modulekge.training.optimize import make_optimizer
+from modulekge.training.optimizers import make_optimizer
 
 close = torch.testing.assert_close
 EACH = pytest.mark.parametrize("spec", MODELS.values(), ids=MODELS)

@@ -11,6 +11,8 @@ from program import call
 from safetensors.torch import load_file
 
 import modulekge
+from modulekge.answers.predictor import Predictor
+from modulekge.answers.questions import Question
 from modulekge.config import LEAST_RATE, AskingConfig
 from modulekge.data.addition import enlarge
 from modulekge.data.dataset import Dataset
@@ -19,15 +21,13 @@ from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import ConfigError, DataError, RunError, UnknownNameError
 from modulekge.models.table import MODELS
 from modulekge.run import add as adding
+from modulekge.run.checkpoint import write_checkpoint
 from modulekge.run.drift import drift
 from modulekge.run.files import read_json
 from modulekge.run.folder import RunFolder
 from modulekge.run.listing import list_runs
-from modulekge.run.sharpen import ask_with
+from modulekge.run.rerank import ask_with
 from modulekge.run.train import Run, begin, continue_run, load, resolve, train
-from modulekge.run.weights import write_checkpoint
-from modulekge.serving.asking import Question
-from modulekge.serving.predictor import Predictor
 from modulekge.training.fit import EpochRecord
 
 TINY = {"model.k": 2, "train.epochs": 2, "train.batch": 5, "train.every": 1}

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 import modulekge
-from modulekge import show
+from modulekge import render
 from modulekge.config import AskingConfig
 from modulekge.errors import ModulekgeError, RunError
 from modulekge.evaluation.report import Report, evaluate
 from modulekge.run.comparison import compare, write_comparison
 from modulekge.run.listing import Order, find_runs, list_runs
-from modulekge.run.sharpen import ask_with
+from modulekge.run.rerank import ask_with
 from modulekge.run.train import continue_run, resolve, train
 
 SMALL = {"model.k": 4, "train.epochs": 4, "train.batch": 7, "train.every": 2, "train.patience": 0}
@@ -131,7 +131,7 @@ def test_a_damaged_run_is_a_line_with_its_reason(place, name, content, reason):
     assert line.state == "damaged"
     assert reason in line.reason
     assert "\n" not in line.reason
-    show.console().print(show.runs_table(by_name(place).values()))
+    render.console().print(render.runs_table(by_name(place).values()))
     assert by_name(place)["more/second"].state == "finished"
 
 

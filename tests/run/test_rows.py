@@ -9,12 +9,12 @@ import pytest
 import torch
 from pyarrow import parquet
 
+from modulekge.answers.predictor import predict
 from modulekge.config import AskingConfig
 from modulekge.errors import ModulekgeError, RunError
 from modulekge.run.calibrate import calibrate, write_reliability
 from modulekge.run.rows import Rows
 from modulekge.run.train import load, resume, train
-from modulekge.serving.predictor import predict
 
 SETTINGS = {"model.k": 2, "train.epochs": 2, "train.batch": 8}
 

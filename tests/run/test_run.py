@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import modulekge
-from modulekge.algebra.charts import EXPONENTIAL
+from modulekge.algebra.parametrizations import EXPONENTIAL
 from modulekge.config import AskingConfig, make_config, read_config
 from modulekge.errors import ConfigError, ModulekgeError, RunError
 from modulekge.run.defaults import DEFAULT_MODEL

@@ -12,8 +12,8 @@ from modulekge.config import make_config, read_config
 from modulekge.errors import ModulekgeError
 from modulekge.models.table import MODELS
 from modulekge.run import circumstances, train
-from modulekge.run.circumstances import source_commit
 from modulekge.run.folder import RunFolder
+from modulekge.run.provenance import source_commit
 from modulekge.run.train import find_recipe
 from modulekge.studies import cell as cells
 from modulekge.studies.catalogue import STUDIES, study_named

@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from modulekge.config import LossConfig, make_config
-from modulekge.models.model import Model
+from modulekge.models.embedding import Model
 from modulekge.models.table import MODELS
 from modulekge.training import exact as module
 from modulekge.training.exact import Target, exact, softmax_
 from modulekge.training.losses import LOSSES, average
-from modulekge.training.optimize import make_optimizer
+from modulekge.training.optimizers import make_optimizer
 from modulekge.training.questions import Questions, answers_of
 from modulekge.training.step import Step
 from modulekge.training.tables import PlainTables

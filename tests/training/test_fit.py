@@ -8,13 +8,13 @@ from modulekge.config import make_config
 from modulekge.data.batches import batches
 from modulekge.errors import ConfigError, TrainingError
 from modulekge.evaluation.evaluate import rank
-from modulekge.models.model import Model
+from modulekge.models.embedding import Model
 from modulekge.models.table import MODELS
 from modulekge.training import fit as fitting
-from modulekge.training import optimize
-from modulekge.training.average import averaged
+from modulekge.training import optimizers
+from modulekge.training.ema import averaged
 from modulekge.training.fit import EpochRecord, Glance, fit, validate
-from modulekge.training.optimize import make_optimizer, matmul_precision, pick_device
+from modulekge.training.optimizers import make_optimizer, matmul_precision, pick_device
 
 
 def setup(family, name="ModulE-HH", **train):
@@ -185,7 +185,7 @@ def test_a_diverging_run_stops_and_says_what_to_change(family):
 
 @pytest.mark.parametrize("matmul", ["float32", "tf32", "bfloat16"])
 def test_every_precision_trains(family, matmul, monkeypatch):
-    monkeypatch.setattr(optimize, "has_bfloat16", lambda device: True)  # slowly, where a CPU has it not
+    monkeypatch.setattr(optimizers, "has_bfloat16", lambda device: True)  # slowly, where a CPU has it not
     exact, found = ([r.loss for r in records(family, matmul=m, lr=0.5)] for m in ("float32", matmul))
     assert found[-1] < found[0]
     assert found == pytest.approx(exact, rel=0.05)
@@ -193,7 +193,7 @@ def test_every_precision_trains(family, matmul, monkeypatch):
 
 
 def test_a_cpu_without_bfloat16_says_so(family, monkeypatch):
-    monkeypatch.setattr(optimize, "has_bfloat16", lambda device: False)
+    monkeypatch.setattr(optimizers, "has_bfloat16", lambda device: False)
     with pytest.raises(ConfigError, match=r"no instructions for it; use \"float32\""):
         records(family, matmul="bfloat16")
 

@@ -3,12 +3,11 @@ import torch
 from torch.nn import functional as F
 
 from modulekge.config import LossConfig, PenaltyConfig, make_config
-from modulekge.data.known import KnownAnswers
+from modulekge.data.filter_index import KnownAnswers
 from modulekge.errors import ConfigError
-from modulekge.models.model import Model
+from modulekge.models.embedding import Model
 from modulekge.models.table import MODELS
 from modulekge.training.losses import LOSSES, Answers, adversarial, average, logistic, softmax
-from modulekge.training.penalty import penalty
 from modulekge.training.questions import (
     Draw,
     Questions,
@@ -17,6 +16,7 @@ from modulekge.training.questions import (
     dropout,
     question_weights,
 )
+from modulekge.training.regularizer import penalty
 
 close = torch.testing.assert_close
 pytestmark = pytest.mark.usefixtures("double")

@@ -5,7 +5,7 @@ import torch
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from modulekge.config import TrainConfig
-from modulekge.training.optimize import begin_epoch, load_state, make_optimizer, state_tensors
+from modulekge.training.optimizers import begin_epoch, load_state, make_optimizer, state_tensors
 from modulekge.training.plateau import ease
 
 

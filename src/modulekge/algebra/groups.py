@@ -8,8 +8,8 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from modulekge.algebra.algebra import ALGEBRAS, BIQUATERNIONS, Q8, Algebra, C, H, R
-from modulekge.algebra.charts import FREE, MIXTURE, MOTION, NORMALISED, ONE, Chart
 from modulekge.algebra.norms import N, modulus
+from modulekge.algebra.parametrizations import FREE, MIXTURE, MOTION, NORMALISED, ONE, Chart
 from modulekge.shapes import Elements, Numbers
 
 _LEAST_WEIGHT = 0.01  # of a tail's modulus, where a modulus is made of a mixture

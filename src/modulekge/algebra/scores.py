@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from modulekge.algebra.algebra import Algebra
-from modulekge.algebra.distance import block_distance, row_distance, row_product
 from modulekge.algebra.norms import N
+from modulekge.kernels.distance import block_distance, row_distance, row_product
 from modulekge.shapes import Elements, Entities, Queries, Scores
 
 Rows = Int[Tensor, "b k"]  # of the table of entities

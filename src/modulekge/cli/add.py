@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from modulekge import show
+from modulekge import render
 from modulekge.cli.app import Columns, Descriptions, Json, Labels, RunArgument, Settings, app, split_columns
 from modulekge.config import parse_setting
 from modulekge.data.addition import enlarge
@@ -38,13 +38,13 @@ def add(
     Entities and relations keep their ids, their rows and so their scores; new ones are fitted to them.
     Facts between known ones are known from then on, but move nothing without --refresh.
     """
-    err, source = show.console(stderr=True), load(run)
+    err, source = render.console(stderr=True), load(run)
     facts = read_facts(new, split_columns(columns), labels, descriptions)
     addition = enlarge(source.dataset, facts)
     for note in addition.notes:
         err.print(note)
     folder = fold_in(source, addition, out, [parse_setting(text) for text in settings or ()])
-    with show.TrainingDisplay(max(1, refresh), 1) as display:
+    with render.TrainingDisplay(max(1, refresh), 1) as display:
         try:
             for event in train_on(folder, refresh):
                 display.show(event)
@@ -56,8 +56,8 @@ def add(
         found = {"run": str(folder.path), **addition.counts(), "drift": moved and asdict(moved)}
         print(json.dumps(found, ensure_ascii=False))
     else:
-        show.console().print(show.addition_view(addition.counts(), moved))
+        render.console().print(render.addition_view(addition.counts(), moved))
     unmoved = addition.counts()["between_known"]
     if unmoved and not refresh:
         err.print(f"facts between known entities ({unmoved:,}) move nothing; --refresh 5 trains on them")
-    err.print(show.kept_in(folder.path))
+    err.print(render.kept_in(folder.path))

@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn, cast
 import pyarrow as pa
 import typer
 
-from modulekge import show
+from modulekge import render
 from modulekge.cli import completion
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
@@ -82,7 +82,7 @@ def split_columns(columns: str | None) -> list[str] | None:
 def print_notes(dataset: Dataset) -> None:
     """Say what was left out of a graph."""
     for note in dataset.notes:
-        show.console(stderr=True).print(note)
+        render.console(stderr=True).print(note)
 
 
 def print_untrained(dataset: Dataset, *names: str | None) -> None:
@@ -90,7 +90,9 @@ def print_untrained(dataset: Dataset, *names: str | None) -> None:
     for entity in dict.fromkeys(dataset.entities.find(name) for name in names if name is not None):
         if dataset.untrained(entity):
             finding = f"{dataset.entities.label(entity)!r} is in no training fact"
-            show.console(stderr=True).print(f"{finding}: its row is as it was drawn, its answers are guesses")
+            render.console(stderr=True).print(
+                f"{finding}: its row is as it was drawn, its answers are guesses"
+            )
 
 
 def main() -> NoReturn:

@@ -8,20 +8,20 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
-from modulekge import show
+from modulekge import render
+from modulekge.answers.links import Chunk
+from modulekge.answers.predictor import Predictor
+from modulekge.answers.questions import Answer, Link, Question
+from modulekge.answers.triples import NamedTriples
 from modulekge.cli.app import Columns, Json, RunArgument, app, print_notes, print_untrained, split_columns
 from modulekge.cli.runs import make_calibration, on_device
 from modulekge.config import AskingConfig, make_config
 from modulekge.errors import ConfigError, QuestionError
-from modulekge.evaluation.sharpening import MOST_QUESTIONS, WEIGHTS, Sums, Weighed, weigh
+from modulekge.evaluation.rerank import MOST_QUESTIONS, WEIGHTS, Sums, Weighed, weigh
 from modulekge.run.calibrate import PICTURES, write_reliability
+from modulekge.run.rerank import ask_with
 from modulekge.run.rows import WRITERS, Rows, check_target
-from modulekge.run.sharpen import ask_with
 from modulekge.run.train import load
-from modulekge.serving.asking import Answer, Link, Question
-from modulekge.serving.links import Chunk
-from modulekge.serving.predictor import Predictor
-from modulekge.serving.triples import NamedTriples
 
 Out = Annotated[Path | None, typer.Option(help=f"Write a new file instead of a table: {', '.join(WRITERS)}.")]
 
@@ -53,14 +53,14 @@ def predict(
     _say_uncalibrated(asked)
     if coverage is None:
         answers = asked.predict_many([question], k, "exclude" if new else "mark")[0]
-        view = show.answers_view(str(question), answers)
+        view = render.answers_view(str(question), answers)
     else:
         if k is not None or relation is None:
             raise QuestionError(
                 "--coverage: finds how many answers it takes, for heads or tails; leave -k out"
             )
         found = asked.answer_set(head=head, relation=relation, tail=tail, coverage=coverage)
-        answers, view = found.answers, show.answer_set_view(str(question), found)
+        answers, view = found.answers, render.answer_set_view(str(question), found)
     rows = [{**asdict(answer), "known": answer.known} for answer in answers]
     print_untrained(asked.run.dataset, head, tail)
     _give(Rows({**Rows.of(Answer, []).columns, "known": bool}, rows), view, out, as_json)
@@ -83,9 +83,9 @@ def links(
     _check_out(out)
     asked = _asked(run)
     total = len(relation or asked.run.dataset.relations) * len(asked.run.dataset.entities)
-    with show.progress_display("asking", total, _heads) as watch:
+    with render.progress_display("asking", total, _heads) as watch:
         found = asked.links(relation, k, watch)
-    _give(Rows.of(Link, found), show.links_table(found, asked.run.dataset), out, as_json)
+    _give(Rows.of(Link, found), render.links_table(found, asked.run.dataset), out, as_json)
 
 
 @app.command(epilog="Example: modulekge score runs/demo triples.tsv --out scored.parquet")
@@ -109,7 +109,7 @@ def score(
     if skipped := len(triples.rows) - len(found):
         which = f"{file}: {skipped:,} of {len(triples.rows):,} triples"
         typer.echo(f"{which} have names that are unknown, or labels of several; left out", err=True)
-    _give(Rows.of(Link, found), show.links_table(found, asked.run.dataset), out, as_json)
+    _give(Rows.of(Link, found), render.links_table(found, asked.run.dataset), out, as_json)
 
 
 @app.command(epilog="Example: modulekge calibrate runs/demo --figure reliability.svg")
@@ -133,7 +133,7 @@ def calibrate(
     if as_json:
         print(found.to_json())
     else:
-        show.console().print(show.calibration_view(found, loaded.dataset.relations))
+        render.console().print(render.calibration_view(found, loaded.dataset.relations))
 
 
 @app.command(epilog="Example: modulekge sharpen runs/demo")
@@ -157,7 +157,7 @@ def sharpen(
     questions = min(2 * len(loaded.dataset.valid), MOST_QUESTIONS)
     found = Weighed((), 0)
     if given is None or questions:
-        with show.progress_display("asking back", questions, _weighed) as watch:
+        with render.progress_display("asking back", questions, _weighed) as watch:
             found = weigh(loaded.model, loaded.dataset, watch, (given,) if given else WEIGHTS)
     kept = given or found.best[0]
     sharpened = ask_with(loaded, kept)
@@ -168,7 +168,7 @@ def sharpen(
         print(json.dumps(asdict(found) | {"kept": asdict(kept)}))
     else:
         advice = f"; 'modulekge evaluate {run}' reports on test" if len(loaded.dataset.test) else ""
-        show.console().print(show.weighed_view(found, kept, changed, advice))
+        render.console().print(render.weighed_view(found, kept, changed, advice))
 
 
 def _asking(text: str) -> AskingConfig:
@@ -216,4 +216,4 @@ def _give(rows: Rows, view: RenderableType, out: Path | None, as_json: bool) -> 
     if as_json:
         print(rows.json_lines(), end="")
     elif not out:
-        show.console().print(view)
+        render.console().print(view)

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from modulekge.data.dataset import SPLITS
-from modulekge.data.patterns import PATTERNS
 from modulekge.data.registry import WORLD, benchmarks
+from modulekge.data.synthetic.patterns import PATTERNS
+from modulekge.export.formats import FORMATS
 from modulekge.models.table import MODELS
 from modulekge.run.listing import find_runs
 from modulekge.run.trackers import TRACKERS
-from modulekge.serving.export import FORMATS
 from modulekge.studies.catalogue import STUDIES
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from modulekge import show
+from modulekge import render
 from modulekge.cli.app import (
     All,
     Columns,
@@ -21,9 +21,9 @@ from modulekge.cli.app import (
 )
 from modulekge.data.doctor import Finding, examine, examine_files
 from modulekge.data.registry import benchmarks, local_folder
-from modulekge.data.survey import survey
+from modulekge.data.statistics import survey
 from modulekge.errors import DataError
-from modulekge.run.needs import Needs, needs
+from modulekge.run.estimate import Needs, needs
 from modulekge.run.train import resolve
 
 data_app = typer.Typer(
@@ -39,7 +39,7 @@ def data_list(data_dir: DataDir = None, as_json: Json = False) -> None:
     if as_json:
         print(json.dumps([{**asdict(b), "where": places[name]} for name, b in benchmarks().items()]))
         return
-    show.console().print(show.datasets_table(benchmarks().values(), places))
+    render.console().print(render.datasets_table(benchmarks().values(), places))
 
 
 @data_app.command("info", epilog="Example: modulekge data info graph.csv --columns subject,predicate,object")
@@ -57,7 +57,7 @@ def data_info(
     if as_json:
         print(json.dumps(asdict(found), ensure_ascii=False))
     else:
-        show.console().print(show.survey_view(found, every))
+        render.console().print(render.survey_view(found, every))
 
 
 @data_app.command("doctor", epilog="Example: modulekge data doctor my-graph.tsv")
@@ -84,13 +84,13 @@ def data_doctor(
             _print_json(found, None)
         if as_json or len(found) < 2:
             raise
-        show.console().print(show.findings_view(data, found))
+        render.console().print(render.findings_view(data, found))
         raise DataError(f"{data}: cannot be read; mend the lines above") from error
     found, needed = examine(dataset), needs(dataset, resolve(dataset))
     if as_json:
         _print_json(found, needed)
     else:
-        show.console().print(show.findings_view(dataset.name, found), show.needs_view(needed))
+        render.console().print(render.findings_view(dataset.name, found), render.needs_view(needed))
 
 
 def _print_json(found: tuple[Finding, ...], needed: Needs | None) -> None:

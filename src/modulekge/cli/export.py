@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from modulekge import show
+from modulekge import render
 from modulekge.cli import completion
 from modulekge.cli.app import Json, RunArgument, app, print_notes
+from modulekge.export.formats import FORMATS
+from modulekge.export.formats import export as export_run
 from modulekge.run.train import load
-from modulekge.serving.export import FORMATS
-from modulekge.serving.export import export as export_run
 
 
 @app.command(epilog="Example: modulekge export runs/demo vectors.parquet")
@@ -56,4 +56,4 @@ def export(
     if as_json:
         print(json.dumps({**asdict(written), "path": str(written.path)}, ensure_ascii=False))
     else:
-        show.console().print(f"{written.path}: {written.note}")
+        render.console().print(f"{written.path}: {written.note}")

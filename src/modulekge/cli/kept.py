@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from modulekge import show
+from modulekge import render
 from modulekge.cli import completion
 from modulekge.cli.app import Json, RunArgument, app
 from modulekge.run.comparison import compare as compare_runs
@@ -32,9 +32,9 @@ def runs(
     if as_json:
         print(json.dumps([asdict(line) for line in lines], ensure_ascii=False))
     elif lines:
-        show.console().print(show.runs_table(lines))
+        render.console().print(render.runs_table(lines))
     else:
-        show.console(stderr=True).print(f"no runs in {folder}; 'modulekge train' makes one")
+        render.console(stderr=True).print(f"no runs in {folder}; 'modulekge train' makes one")
 
 
 @app.command(epilog="Example: modulekge compare runs/a runs/b --out curves.svg")
@@ -55,7 +55,7 @@ def compare(
     if as_json:
         print(json.dumps(asdict(comparison), ensure_ascii=False))
     else:
-        show.console().print(show.comparison_view(comparison))
+        render.console().print(render.comparison_view(comparison))
 
 
 @app.command(epilog="Example: modulekge track runs/wn --to tensorboard")
@@ -65,4 +65,4 @@ def track(
 ) -> None:
     """Send a run that was kept to a tracker: its settings, every epoch, its report on test."""
     send(RunFolder.existing(run), to)
-    show.console(stderr=True).print(f"sent to {to}")
+    render.console(stderr=True).print(f"sent to {to}")

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from modulekge import show
-from modulekge.algebra.charts import UNIT_CHARTS
+from modulekge import render
+from modulekge.algebra.parametrizations import UNIT_CHARTS
 from modulekge.cli.app import Json, app
 from modulekge.models.references import reference
 from modulekge.models.spec import chart as chart_named
@@ -39,14 +39,14 @@ def models(
         rows = [{"name": s.name, **s.words(), "query": s.query_size} for g in groups.values() for s in g]
         print(json.dumps(rows))
         return
-    out = show.console()
+    out = render.console()
     if cite:
         for spec in chain(*groups.values()):
             out.print(f"{spec.name}: {reference(spec)}")
         return
     for title, specs in groups.items():
         out.print(title, style="bold")
-        out.print(show.models_table(specs, chosen))
+        out.print(render.models_table(specs, chosen))
         out.print()
     out.print("Rows of Table 1 that differ from the paper's", style="bold")
     for name, difference in CORRECTED.items():

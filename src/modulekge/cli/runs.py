@@ -13,7 +13,7 @@ from typing import Annotated, Any, cast
 import typer
 from rich.console import Console
 
-from modulekge import show
+from modulekge import render
 from modulekge.cli import completion
 from modulekge.cli.app import (
     All,
@@ -41,7 +41,7 @@ from modulekge.run.folder import RunFolder
 from modulekge.run.trackers import TRACKERS, Tracker, Tracking, make_trackers
 from modulekge.run.train import Run, continue_run, default_folder, load, plan
 from modulekge.training.fit import EpochRecord, Glance
-from modulekge.training.optimize import pick_device
+from modulekge.training.optimizers import pick_device
 from modulekge.workers import lost, many, restarted, workers
 
 Track = Annotated[
@@ -96,7 +96,7 @@ def train(
         if not dry_run:
             RunFolder.create(path, config, dataset)
         if planned.choices:
-            show.console(stderr=True).print(show.choices_view(planned.choices))
+            render.console(stderr=True).print(render.choices_view(planned.choices))
         if dry_run:
             print(write_config(config), end="")
         return path
@@ -125,7 +125,7 @@ def _train(
     folder: RunFolder, settings: list[dict[str, Any]], trackers: dict[str, Tracker], as_json: bool
 ) -> None:
     """Train with a display, then report on test with the best weights; or only that, where it was cut off."""
-    err, events = show.console(stderr=True), continue_run(folder, settings)
+    err, events = render.console(stderr=True), continue_run(folder, settings)
     with Tracking(folder, trackers, partial(typer.echo, err=True)) as tracking:
         try:
             first = next(events)  # what is wrong shows here, before anything else does
@@ -144,7 +144,7 @@ def _train(
         err.print(f"make its probabilities: modulekge calibrate {folder.path}")
     else:
         _calibrate(folder)
-    err.print(show.kept_in(folder.path))
+    err.print(render.kept_in(folder.path))
 
 
 def _watch(
@@ -159,10 +159,10 @@ def _watch(
         for _ in events:
             pass
         return 0
-    config, err = folder.config(), show.console(stderr=True)
+    config, err = folder.config(), render.console(stderr=True)
     device = pick_device(config.train.device)
     err.print(f"{config.model.name} (k = {config.model.k}) on {config.data}, {device}, {folder.path}")
-    display = show.TrainingDisplay(config.train.epochs, first.epoch)
+    display = render.TrainingDisplay(config.train.epochs, first.epoch)
     with display, _gentle_interrupt(display.progress.console) as interrupted:
         for event in chain([first], events):
             display.show(event)
@@ -183,7 +183,7 @@ def _calibrate(folder: RunFolder) -> None:
         return
     found = make_calibration(run)
     error = "" if found.measured is None else f", {found.measured.together.after.error:.3f} off on test"
-    show.console(stderr=True).print(f"calibrated on {found.together.triples:,} valid answers{error}")
+    render.console(stderr=True).print(f"calibrated on {found.together.triples:,} valid answers{error}")
 
 
 @contextmanager
@@ -244,7 +244,7 @@ def _evaluate(path: Path, split: str, every: bool, as_json: bool) -> Report:
             if as_json:
                 print(report.to_json())
             else:
-                show.console().print(show.report_view(report, every))
+                render.console().print(render.report_view(report, every))
         finally:
             run.check_current()
             run.folder.save_report(report)
@@ -255,14 +255,14 @@ def _ranked(path: Path, split: str) -> tuple[Run, Report]:
     """Rank a split with all processes that there are."""
     run = on_device(load(path, workers(RunFolder.existing(path).config().train.shards)))
     questions = 2 * len(run.dataset[split])  # which refuses what is no split
-    with show.ranking_display(questions) as watch:
+    with render.ranking_display(questions) as watch:
         return run, evaluate_model(run.model, run.dataset, cast(Split, split), watch)
 
 
 def make_calibration(run: Run) -> Calibration:
     """Calibrate a run with a display."""
     questions = 2 * (len(run.dataset.valid) + len(run.dataset.test))
-    with show.progress_display("calibrating", questions, _answered) as watch:
+    with render.progress_display("calibrating", questions, _answered) as watch:
         return calibrate_run(on_device(run), watch)
 
 

@@ -50,7 +50,7 @@ def serve(
 
 def _server() -> Any:
     try:
-        return importlib.import_module("modulekge.serving.server")
+        return importlib.import_module("modulekge.server.server")
     except ImportError as error:
         advice = "install it with: pip install 'modulekge[serve]'"
         raise ConfigError(f"serve: needs {error.name}; {advice}") from None

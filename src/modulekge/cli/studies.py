@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from modulekge import show
+from modulekge import render
 from modulekge.cli import completion
 from modulekge.cli.app import app
 from modulekge.errors import RunError
@@ -36,7 +36,9 @@ def reproduce(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0 on.")] = 1,
     quick: Annotated[bool, typer.Option(help="Small graphs, ModulE-HH, ComplEx: minutes on a CPU.")] = False,
-    render: Annotated[bool, typer.Option(help="Train nothing; show what is stored.")] = False,
+    stored_only: Annotated[
+        bool, typer.Option("--render", help="Train nothing; show what is stored.")
+    ] = False,
     retrain: Annotated[
         Path | None,
         typer.Option(
@@ -69,14 +71,14 @@ def reproduce(
             raise RunError(f"{retrain}: is not empty; name a new folder to train into")
         results, runs = retrain / "results", retrain / "runs"
     missing = _missing(cells, results)
-    print(_source(cells, results, 0 if render else len(missing), anew=retrain is not None))
-    now: frozenset[str] = frozenset() if render else _train(missing, results, runs, workers, minutes)
+    print(_source(cells, results, 0 if stored_only else len(missing), anew=retrain is not None))
+    now: frozenset[str] = frozenset() if stored_only else _train(missing, results, runs, workers, minutes)
     lines, before = chosen.lines(cells, results, now), chosen.lines(cells, stored)
     if out:
         files = write_study(chosen, cells, results, out)
-        show.console(stderr=True).print("written: " + ", ".join(map(str, files)))
+        render.console(stderr=True).print("written: " + ", ".join(map(str, files)))
     pairs = zip(before, lines, strict=True)
-    show.console().print(show.retrained_table(pairs) if retrain else show.study_table(lines))
+    render.console().print(render.retrained_table(pairs) if retrain else render.study_table(lines))
 
 
 def _missing(cells: Sequence[Sequence[Cell]], results: Path) -> list[Cell]:
@@ -100,12 +102,12 @@ def _train(
     missing: Sequence[Cell], results: Path, runs: Path, workers: int, minutes: float
 ) -> frozenset[str]:
     """Train cells, showing each, and return which came to their end; how many are left is said."""
-    err = show.console(stderr=True)
+    err = render.console(stderr=True)
     begun: set[str] = set()
     done: set[str] = set()
     with (
         suppress(KeyboardInterrupt),
-        show.TrainingsDisplay() as display,
+        render.TrainingsDisplay() as display,
         closing(run_cells(missing, results, runs, workers, minutes)) as news,
     ):
         for cell, event in news:

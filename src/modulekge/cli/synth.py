@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from modulekge import show
+from modulekge import render
 from modulekge.cli import completion
 from modulekge.cli.app import Json
 from modulekge.cli.data import data_app
-from modulekge.data.patterns import PATTERNS
-from modulekge.data.synth import STRUCTURES, synthesise
+from modulekge.data.synthetic.generate import STRUCTURES, synthesise
+from modulekge.data.synthetic.patterns import PATTERNS
 from modulekge.data.writing import structure, totals, write_graph
 from modulekge.shapes import Triples
 
@@ -62,10 +62,10 @@ def data_synth(
     structure.json lists. Numbers may be written 5e6.
     """
     graph = synthesise(entities, relations, triples, pattern or STRUCTURES, held_out, seed)
-    with show.progress_display("writing", triples, _rows) as watch:
+    with render.progress_display("writing", triples, _rows) as watch:
         write_graph(graph, out, packed, watch)
     if as_json:
         print(json.dumps({**structure(graph), "path": str(out)}))
     else:
-        show.console().print(show.synthetic_view(graph, totals(graph)))
-    show.console(stderr=True).print(f"kept in {out}; train on it: modulekge train {out}")
+        render.console().print(render.synthetic_view(graph, totals(graph)))
+    render.console(stderr=True).print(f"kept in {out}; train on it: modulekge train {out}")

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from modulekge import show
+from modulekge import render
 from modulekge.cli.app import (
     Columns,
     DataArgument,
@@ -64,11 +64,11 @@ def tune(
     database = storage or str(folder / "tuning.db")
     search = tuning.Search.of(dataset, tuning.space_named(space), fixed, database)
     study = tuning.open_study(search, seed)
-    recipe, err = folder / "best.toml", show.console(stderr=True)
+    recipe, err = folder / "best.toml", render.console(stderr=True)
     with (
         suppress(KeyboardInterrupt),
         tuning.more_workers(search, workers - 1, seed, trials, minutes),
-        show.TuningDisplay(trials) as display,
+        render.TuningDisplay(trials) as display,
         closing(tuning.tune(search, study, trials, minutes)) as events,
     ):
         for event in events:
@@ -77,7 +77,7 @@ def tune(
     if as_json:
         print(json.dumps({**asdict(best), "trials": tuning.finished(study), "recipe": str(recipe)}))
     else:
-        show.console().print(show.trials_table(tuning.ranking(study)))
+        render.console().print(render.trials_table(tuning.ranking(study)))
     if tuning.finished(study) < trials:
         err.print(f"{tuning.finished(study)} of {trials} trials done; the same command goes on")
     options = {

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from modulekge import show
+from modulekge import render
 from modulekge.cli.app import Json, RunArgument, app, print_notes, print_untrained
+from modulekge.explain.explanation import explain as explain_by_name
+from modulekge.explain.relation_patterns import relation_algebra
 from modulekge.run.train import load
-from modulekge.serving.explain import explain as explain_by_name
-from modulekge.serving.relations import relation_algebra
 
 
 @app.command(epilog="Example: modulekge explain runs/demo France borders Spain -k 3")
@@ -30,7 +30,7 @@ def explain(
     if as_json:
         print(json.dumps(asdict(explanation), ensure_ascii=False))
     else:
-        show.console().print(show.explanation_view(explanation))
+        render.console().print(render.explanation_view(explanation))
 
 
 @app.command(epilog="Example: modulekge relations runs/demo --all")
@@ -44,4 +44,4 @@ def relations(
     if as_json:
         print(json.dumps(asdict(algebra), ensure_ascii=False))
     else:
-        show.console().print(show.algebra_view(algebra, every))
+        render.console().print(render.algebra_view(algebra, every))

@@ -9,9 +9,9 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from modulekge.data.dataset import SPLITS, Dataset
-from modulekge.data.known import KnownAnswers
+from modulekge.data.filter_index import KnownAnswers
 from modulekge.data.reading import Facts
-from modulekge.data.splitting import without_repeats
+from modulekge.data.splits import without_repeats
 from modulekge.data.vocabulary import PLURAL, Vocabulary
 from modulekge.errors import DataError, UnknownNameError
 from modulekge.shapes import Triples

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from modulekge.data.dataset import Dataset
-from modulekge.data.files import problems
-from modulekge.data.layouts import splits_present
 from modulekge.data.overlaps import Likeness, Overlap, overlaps
-from modulekge.data.survey import Survey, survey
+from modulekge.data.readers.files import problems
+from modulekge.data.readers.layouts import splits_present
+from modulekge.data.statistics import Survey, survey
 
 Level = Literal["problem", "warning", "note"]
 LEVELS: tuple[Level, ...] = get_args(Level)

@@ -9,13 +9,13 @@ from typing import Any
 import torch
 
 from modulekge.data.dataset import Dataset
-from modulekge.data.files import read_file
-from modulekge.data.layouts import read_folder
-from modulekge.data.places import place
-from modulekge.data.records import checked_names
-from modulekge.data.splitting import split_triples
-from modulekge.data.tables import Graph, gathered, numbered
-from modulekge.data.texts import LONGEST, bounded, read_texts
+from modulekge.data.readers.files import read_file
+from modulekge.data.readers.labels import LONGEST, bounded, read_texts
+from modulekge.data.readers.layouts import read_folder
+from modulekge.data.readers.places import place
+from modulekge.data.readers.records import checked_names
+from modulekge.data.readers.tables import Graph, gathered, numbered
+from modulekge.data.splits import split_triples
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import DataError
 from modulekge.shapes import Triples

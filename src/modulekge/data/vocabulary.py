@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Literal, NoReturn
 
 from modulekge.errors import RunError, UnknownNameError
-from modulekge.nearest import nearest
+from modulekge.suggest import nearest
 
 
 class Unread:

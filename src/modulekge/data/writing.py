@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from modulekge.data.dataset import SPLITS
-from modulekge.data.synth import SyntheticGraph
+from modulekge.data.synthetic.generate import SyntheticGraph
 from modulekge.errors import DataError
 from modulekge.shapes import Triples
 from modulekge.version import __version__

@@ -26,10 +26,10 @@ from modulekge.data.dataset import Dataset
 from modulekge.errors import QuestionError, TrainingError
 from modulekge.evaluation.odds import FARTHEST, Asked, asked_in_batches, pairs_in_batches
 from modulekge.evaluation.reliability import Coverage, Meter, Reliability
+from modulekge.json_io import typed
 from modulekge.machine import repeatable
-from modulekge.models.model import Model
+from modulekge.models.embedding import Model
 from modulekge.shapes import Ids, Scores
-from modulekge.typed import typed
 
 ENOUGH = 20  # valid triples from which a relation and direction has a line of its own
 ENOUGH_FOR_SETS = 50  # from which its answer sets are its own too

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import torch
 
-from modulekge.data.known import KnownAnswers
+from modulekge.data.filter_index import KnownAnswers
 from modulekge.evaluation.ranks import Ranks, scores_of
 from modulekge.evaluation.scoring import batch_size, entity_scores
 from modulekge.machine import is_short
-from modulekge.models.model import Model
+from modulekge.models.embedding import Model
 from modulekge.shapes import Entities, Triples
 
 

@@ -8,9 +8,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from modulekge.data.dataset import SPLITS, Dataset, Split
-from modulekge.data.known import KnownAnswers
+from modulekge.data.filter_index import KnownAnswers
 from modulekge.evaluation.scoring import asking_order, batch_size, entity_scores
-from modulekge.models.model import Model
+from modulekge.models.embedding import Model
 from modulekge.shapes import Ids, Scores
 
 FARTHEST = 1e6  # log-odds of the only candidate, which has no rivals

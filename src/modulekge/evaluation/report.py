@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from modulekge.data.dataset import Dataset, Split
-from modulekge.data.survey import CATEGORIES, categories
+from modulekge.data.statistics import CATEGORIES, categories
 from modulekge.evaluation.evaluate import rank_in_batches
 from modulekge.evaluation.metrics import bootstrap, metrics
 from modulekge.evaluation.ranks import TIES, Ranks
 from modulekge.evaluation.scoring import asking_order
-from modulekge.models.model import Model
-from modulekge.typed import typed
+from modulekge.json_io import typed
+from modulekge.models.embedding import Model
 
 Metrics = dict[str, float]
 

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from modulekge.machine import free_memory
-from modulekge.models.model import Model
+from modulekge.models.embedding import Model
 from modulekge.shapes import Entities, Ids, Queries, Scores
 
 _BYTES_PER_SCORE = 16  # a score, the comparisons made of it, and room to spare

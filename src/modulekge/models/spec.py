@@ -10,7 +10,6 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from modulekge.algebra.algebra import Algebra, H
-from modulekge.algebra.charts import UNIT_CHARTS, Chart
 from modulekge.algebra.groups import (
     ROTATIONS,
     SCALARS,
@@ -28,6 +27,7 @@ from modulekge.algebra.groups import (
     shift,
     stretched,
 )
+from modulekge.algebra.parametrizations import UNIT_CHARTS, Chart
 from modulekge.algebra.scores import SCORES, Score, lift, product
 from modulekge.errors import ConfigError, unknown
 from modulekge.shapes import Elements, Numbers

@@ -16,15 +16,15 @@ from modulekge.data.addition import Addition, enlarge
 from modulekge.data.batches import batches
 from modulekge.data.reading import named_facts, read_facts
 from modulekge.errors import ConfigError, RunError, TrainingError
-from modulekge.models.model import Model
+from modulekge.models.embedding import Model
+from modulekge.run.checkpoint import new_model
 from modulekge.run.files import as_text
 from modulekge.run.folder import RunFolder
 from modulekge.run.train import Run, begin, check_settings, continue_run, is_training, load
-from modulekge.run.weights import new_model
-from modulekge.training.average import MEAN
+from modulekge.training.ema import MEAN
 from modulekge.training.fit import EpochRecord, Glance
 from modulekge.training.fold import Fold
-from modulekge.training.optimize import load_state, make_optimizer, pick_device, state_tensors
+from modulekge.training.optimizers import load_state, make_optimizer, pick_device, state_tensors
 from modulekge.training.plateau import PLATEAU
 from modulekge.training.questions import Questions
 

@@ -9,11 +9,11 @@ from modulekge.errors import DataError
 from modulekge.evaluation import calibration as fitting
 from modulekge.evaluation.calibration import Calibration, Watch
 from modulekge.evaluation.reliability import Bin
-from modulekge.models.model import Model
-from modulekge.run.figures import new_figure, write_figure
+from modulekge.models.embedding import Model
+from modulekge.run.checkpoint import mark
+from modulekge.run.plotting import new_figure, write_figure
 from modulekge.run.rows import check_target
 from modulekge.run.train import Run, load
-from modulekge.run.weights import mark
 
 PICTURES = (".png", ".svg")
 

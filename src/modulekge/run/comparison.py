@@ -8,10 +8,10 @@ from typing import Any
 
 from modulekge.config import dotted
 from modulekge.evaluation.report import Report
-from modulekge.run.figures import markdown_table, new_figure, write_figure
 from modulekge.run.files import as_text, read_json, write_file
 from modulekge.run.folder import RunFolder
 from modulekge.run.listing import best_record, valid_figures
+from modulekge.run.plotting import markdown_table, new_figure, write_figure
 from modulekge.run.rows import check_target, comma_separated
 from modulekge.training.fit import EpochRecord
 

@@ -16,9 +16,18 @@ from modulekge.data.dataset import SPLITS, Dataset
 from modulekge.errors import ConfigError, RunError
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.report import Report
+from modulekge.json_io import typed
 from modulekge.models.back import NOT_ASKED, Back
-from modulekge.models.model import Model
-from modulekge.run.circumstances import circumstances, training_circumstances
+from modulekge.models.embedding import Model
+from modulekge.run.checkpoint import (
+    new_model,
+    read_back,
+    read_checkpoint,
+    read_weights,
+    write_back,
+    write_checkpoint,
+    write_weights,
+)
 from modulekge.run.files import (
     as_text,
     is_text,
@@ -29,17 +38,8 @@ from modulekge.run.files import (
     write_through,
 )
 from modulekge.run.graph import graph_files, read_graph
-from modulekge.run.weights import (
-    new_model,
-    read_back,
-    read_checkpoint,
-    read_weights,
-    write_back,
-    write_checkpoint,
-    write_weights,
-)
+from modulekge.run.provenance import circumstances, training_circumstances
 from modulekge.training.fit import EpochRecord
-from modulekge.typed import typed
 from modulekge.workers import ALONE, Workers
 
 SHARED_WEIGHTS = "model.safetensors"

@@ -13,8 +13,8 @@ from torch import Tensor
 from modulekge.data.dataset import SPLITS, Dataset
 from modulekge.data.vocabulary import Unread, Vocabulary
 from modulekge.errors import RunError
+from modulekge.json_io import typed
 from modulekge.run.files import read_json, read_tensors, read_top
-from modulekge.typed import typed
 
 VOCABULARY, TRIPLES = "vocabulary.json", "triples.safetensors"
 

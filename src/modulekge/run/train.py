@@ -18,16 +18,16 @@ from modulekge.config import Config, holds, make_config, merge, nested, read_con
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
 from modulekge.errors import ConfigError, EndedError, RunError
-from modulekge.models.model import Model
+from modulekge.models.embedding import Model
 from modulekge.models.spec import COLUMNS, ModelSpec, chart, row
 from modulekge.models.table import named, spec_of
+from modulekge.run.checkpoint import new_model
 from modulekge.run.defaults import Choice, Machine, Size, choose
 from modulekge.run.folder import RunFolder
 from modulekge.run.trackers import Tracker, Tracking, make_trackers
-from modulekge.run.weights import new_model
-from modulekge.training.average import averaged
+from modulekge.training.ema import averaged
 from modulekge.training.fit import EpochRecord, Glance, fit
-from modulekge.training.optimize import check_matmul, make_optimizer, pick_device
+from modulekge.training.optimizers import check_matmul, make_optimizer, pick_device
 from modulekge.workers import ALONE, Workers, workers
 
 RECIPES = Path(__file__).parent.parent / "recipes"

@@ -17,14 +17,14 @@ from modulekge.data.dataset import Split
 from modulekge.data.registry import open_dataset
 from modulekge.errors import EndedError, RunError
 from modulekge.evaluation.report import evaluate
-from modulekge.run.circumstances import source_commit
+from modulekge.json_io import typed
 from modulekge.run.files import parse_json, read_json, unwritable, write_file
 from modulekge.run.folder import RunFolder
+from modulekge.run.provenance import source_commit
 from modulekge.run.train import continue_run, find_recipe, load, resolve
 from modulekge.studies.paper import METRICS
 from modulekge.training.fit import EpochRecord, Glance
-from modulekge.training.optimize import pick_device
-from modulekge.typed import typed
+from modulekge.training.optimizers import pick_device
 
 
 @dataclass(frozen=True)

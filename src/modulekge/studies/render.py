@@ -5,8 +5,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from modulekge.run.figures import markdown_table, new_figure, write_figure
 from modulekge.run.files import write_file
+from modulekge.run.plotting import markdown_table, new_figure, write_figure
 from modulekge.run.rows import comma_separated
 from modulekge.studies.cell import Cell, Result
 from modulekge.studies.study import Line, Study, curves

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from modulekge.config import LossConfig
 from modulekge.machine import kernels
-from modulekge.models.model import Model
+from modulekge.models.embedding import Model
 from modulekge.shapes import Queries, Scores
 from modulekge.training.losses import Answers
 from modulekge.training.tables import EVEN, Tables
@@ -39,7 +39,7 @@ def exact(
     b, count, workers = len(queries), len(model.entity_scalar), model.workers
     size = max(1, _MOST_SCORES[queries.device.type] // b // EVEN) * EVEN
     spans = [slice(start, min(start + size, count)) for start in range(0, count, size)]
-    gpu = kernels("modulekge.training.kernels", target.share)
+    gpu = kernels("modulekge.kernels.step_triton", target.share)
     alone = len(spans) == workers.shards == 1 and len(target.columns) == b
     as_made = gpu is not None and kind == "softmax" and alone
     whole = _Span(model, queries, spans[0], tables, as_made) if len(spans) == 1 else None
@@ -135,7 +135,7 @@ def softmax_(scores: Scores, target: Target, first: int, sums: PerQuestion | Non
     $\rho = \log\sum\exp f$. ``first`` is the entity of the first column. If the sums are given, they are left
     out of the result.
     """
-    if gpu := kernels("modulekge.training.kernels", target.share):
+    if gpu := kernels("modulekge.kernels.step_triton", target.share):
         losses: Tensor = gpu.softmax_(scores, target, first, sums)
         return losses
     cells = _Cells(scores, target, first)

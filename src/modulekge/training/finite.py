@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from modulekge.models.model import Model
-from modulekge.training.optimize import state_tensors
+from modulekge.models.embedding import Model
+from modulekge.training.optimizers import state_tensors
 from modulekge.training.plateau import PLATEAU
 
 

@@ -13,10 +13,10 @@ from modulekge.data.dataset import Dataset
 from modulekge.errors import TrainingError
 from modulekge.evaluation.evaluate import rank
 from modulekge.evaluation.metrics import metrics
-from modulekge.models.model import Model
-from modulekge.training.average import averaged, update_mean
+from modulekge.models.embedding import Model
+from modulekge.training.ema import averaged, update_mean
 from modulekge.training.finite import not_finite
-from modulekge.training.optimize import begin_epoch
+from modulekge.training.optimizers import begin_epoch
 from modulekge.training.questions import Questions
 from modulekge.training.step import Step
 

@@ -5,7 +5,7 @@ from torch import Tensor, nn, optim
 
 from modulekge.config import Config
 from modulekge.machine import repeatable
-from modulekge.models.model import Model
+from modulekge.models.embedding import Model
 from modulekge.shapes import Ids
 from modulekge.training.losses import LOSSES, average
 from modulekge.training.questions import Draw, Questions, answers_of

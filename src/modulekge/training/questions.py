@@ -10,8 +10,8 @@ from torch.nn import functional as F
 
 from modulekge.config import LossConfig
 from modulekge.data.dataset import Dataset
-from modulekge.data.known import KnownAnswers
-from modulekge.models.model import Model
+from modulekge.data.filter_index import KnownAnswers
+from modulekge.models.embedding import Model
 from modulekge.models.spec import Build
 from modulekge.shapes import Ids, Queries, Scores, Triples
 from modulekge.training.losses import Answers, Weights

@@ -13,14 +13,14 @@ from torch.optim import Optimizer
 from modulekge.config import Config
 from modulekge.errors import ConfigError
 from modulekge.machine import can_compile, compiled, keep_memory, repeatable
-from modulekge.models.model import Model, Some
+from modulekge.models.embedding import Model, Some
 from modulekge.shapes import Ids, Queries
 from modulekge.training.exact import Target, exact
 from modulekge.training.losses import LOSSES, Answers, Weights
-from modulekge.training.optimize import matmul_precision
-from modulekge.training.penalty import penalty
+from modulekge.training.optimizers import matmul_precision
 from modulekge.training.plateau import ease
 from modulekge.training.questions import Draw, Questions, answers_of, candidate_scores, dropout
+from modulekge.training.regularizer import penalty
 from modulekge.training.tables import PlainTables, slopes_of, tables_of
 
 _EAGER = 3  # full batches before a step is recorded; they load and tune what it is made of

@@ -10,13 +10,13 @@ from torch import Tensor
 from torch.optim import Adagrad, Optimizer
 
 from modulekge.algebra.algebra import ALGEBRAS
-from modulekge.algebra.charts import EXPONENTIAL, FREE, NORMALISED, ONE
+from modulekge.algebra.parametrizations import EXPONENTIAL, FREE, NORMALISED, ONE
 from modulekge.algebra.scores import product
+from modulekge.kernels import entities_compiled
 from modulekge.machine import kernels
-from modulekge.models.model import Model, Some
+from modulekge.models.embedding import Model, Some
 from modulekge.models.spec import Build, ModelSpec
 from modulekge.shapes import Entities
-from modulekge.training import entity_loops
 
 EVEN = 64  # rows of a table for which products of matrices have fast kernels
 _MANY = 4096  # slopes of rows, from which on PyTorch sorts those of embeddings
@@ -237,9 +237,9 @@ def _add_rows_(table: Tensor, rows: Tensor, slopes: Tensor) -> None:
 
 def tables_of(model: Model, optimizer: Optimizer, build: Build | None, matmul: str) -> Tables:
     """Return the fastest way to and from the tables of this model, for products of this precision."""
-    passes = kernels("modulekge.training.entity_kernels", model.entity_scalar)
+    passes = kernels("modulekge.kernels.entities_triton", model.entity_scalar)
     if build and not model.entity_scalar.is_cuda and not model.spec.vector.trivial:
-        passes = entity_loops  # scalars alone are their entities, and PyTorch's own Adagrad is one pass
+        passes = entities_compiled  # scalars alone are their entities, and PyTorch's own Adagrad is one pass
     one = model.workers.copies == 1  # where there are more, slopes are added up before an update
     if one and passes and FusedTables.fit(model.spec, optimizer):
         half = matmul == "bfloat16" and model.spec.score.name == "inner"

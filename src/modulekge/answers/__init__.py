@@ -1,0 +1,1 @@
+"""Questions by name, ranked answers with probabilities, and new links of a whole graph."""

@@ -1,0 +1,75 @@
+"""The most probable new links of a whole graph, in bounded memory."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from modulekge.data.dataset import Dataset
+from modulekge.evaluation.calibration import Calibration
+from modulekge.evaluation.odds import log_odds, loops, marked, questions_at_once
+from modulekge.evaluation.scoring import entity_scores
+from modulekge.models.embedding import Model
+from modulekge.shapes import Entities, Ids, Scores, Triples
+
+
+class Chunk(NamedTuple):
+    """The best new links of some heads, and their probabilities."""
+
+    heads: int
+    triples: Triples
+    chances: Float[Tensor, " _m"]
+
+
+Watch = Callable[[Iterator[Chunk]], Iterable[Chunk]]
+
+
+def best_links(chunks: Iterable[Chunk], k: int) -> Triples:
+    """Return the ``k`` most probable of all chunks, best first."""
+    best, sure = torch.zeros(0, 3, dtype=torch.long), torch.zeros(0)
+    for chunk in chunks:
+        sure, order = torch.cat([sure, chunk.chances]).sort(descending=True, stable=True)
+        best, sure = torch.cat([best, chunk.triples])[order[:k]], sure[:k]
+    return best
+
+
+def links_in_chunks(
+    model: Model,
+    table: Entities,
+    dataset: Dataset,
+    calibration: Calibration,
+    relations: Iterable[int],
+    k: int,
+) -> Iterator[Chunk]:
+    """Score chunks of heads against all entities; yield the ``k`` best new triples of each."""
+    device = table.device
+    known, loopless = dataset.known.to(device), dataset.loopless.to(device)
+    for relation in relations:
+        full = answered(dataset, relation, device)[:, None]
+        taken = answered(dataset, relation + len(dataset.relations), device)[None]
+        for heads in torch.arange(len(table), device=device).split(questions_at_once(len(table), device)):
+            asked = torch.full_like(heads, relation)
+            scores = entity_scores(model, heads, asked, table)
+            old = marked(known, heads, asked, scores) | loops(loopless, heads, asked, scores)
+            chances = calibration.probability(log_odds(scores, old), asked).nan_to_num(-1)
+            chances[old | full[heads] | taken] = -1
+            yield _chunk(chances, heads, relation, k)
+
+
+def _chunk(chances: Scores, heads: Ids, relation: int, k: int) -> Chunk:
+    """Keep the best of what is not closed, which has a probability below 0."""
+    top = chances.flatten().topk(min(k, chances.numel()))
+    places = top.indices[top.values >= 0]
+    rows, tails = places // chances.shape[1], places % chances.shape[1]
+    triples = torch.stack([heads[rows], torch.full_like(rows, relation), tails], 1)
+    return Chunk(len(heads), triples.cpu(), chances[rows, tails].cpu())
+
+
+def answered(dataset: Dataset, relation: int, device: torch.device) -> Bool[Tensor, " e"]:
+    """Say of which entities a relation asks no more: it never has two answers, and these have one."""
+    heads = torch.arange(len(dataset.entities))
+    if not dataset.single[relation]:
+        return torch.zeros_like(heads, dtype=torch.bool, device=device)
+    return (dataset.known.counts(heads, torch.full_like(heads, relation)) > 0).to(device)

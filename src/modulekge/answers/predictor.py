@@ -1,0 +1,239 @@
+"""Questions by name, answers by name: no HTTP here."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from modulekge.answers.links import Watch, best_links, links_in_chunks
+from modulekge.answers.questions import Answer, AnswerSet, Kind, Link, Question
+from modulekge.answers.triples import Named, NamedTriples, Unknown
+from modulekge.data.dataset import SPLITS
+from modulekge.data.filter_index import KnownAnswers
+from modulekge.errors import QuestionError, RunError
+from modulekge.evaluation.calibration import Calibration
+from modulekge.evaluation.odds import (
+    pairs_at_once,
+    questions_at_once,
+    relation_scores,
+    relations_between,
+)
+from modulekge.evaluation.ranks import Ranks
+from modulekge.evaluation.scoring import asking_order, entity_scores
+from modulekge.run.calibrate import scored_by
+from modulekge.run.train import Run, load
+from modulekge.shapes import Entities, Ids, Triples
+
+Known = Literal["mark", "exclude"]
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """A run that can be asked; the entity table is built once.
+
+    >>> asked = Predictor(modulekge.load("runs/demo"))  # doctest: +SKIP
+    >>> asked.predict(head="France", relation="borders", k=3, known="exclude")  # doctest: +SKIP
+    >>> asked.predict(head="France", tail="Spain")  # doctest: +SKIP
+    """
+
+    run: Run
+
+    @cached_property
+    def table(self) -> Entities:
+        r"""$s_e \odot v_e$ of every entity."""
+        with torch.no_grad():
+            return self.run.model.entities()
+
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """What makes probabilities of scores, where the run was calibrated."""
+        found, folder = self.run.folder.calibration(), self.run.folder
+        if found and found.fitted_to not in ("", scored_by(self.run.model)):
+            finding = f"{folder.calibration_file}: fitted to other weights"
+            raise RunError(
+                f"{finding}; load the run again, or 'modulekge calibrate {folder.path}' makes it anew"
+            )
+        return found
+
+    @cached_property
+    def entities(self) -> Kind:
+        """Questions for entities."""
+        dataset, model, device = self.run.dataset, self.run.model, self.table.device
+        n = dataset.n_questions
+        return Kind(
+            dataset.entities,
+            {split: KnownAnswers.of(dataset.questions(split), n).to(device) for split in SPLITS},
+            lambda heads, relations: entity_scores(model, heads, relations, self.table),
+            None if self.calibration is None else self.calibration.probability,
+            questions_at_once(len(dataset.entities), device),
+            dataset.loopless.to(device),
+        )
+
+    @cached_property
+    def _relations(self) -> Kind:
+        dataset, model, device = self.run.dataset, self.run.model, self.table.device
+        return Kind(
+            dataset.relations,
+            {split: relations_between(dataset, (split,)).to(device) for split in SPLITS},
+            lambda heads, tails: relation_scores(model, heads, tails, len(dataset.relations)),
+            None if self.calibration is None else self.calibration.pair_probability,
+            pairs_at_once(len(dataset.relations)),
+        )
+
+    def predict(
+        self,
+        *,
+        head: str | None = None,
+        relation: str | None = None,
+        tail: str | None = None,
+        k: int | None = None,
+        known: Known = "mark",
+    ) -> list[Answer]:
+        """Return the ``k`` best answers for whichever of the three is left out: tails, heads or relations.
+
+        Ten unless said, or all where there are fewer. ``known="exclude"`` leaves facts of the graph out.
+        """
+        return self.predict_many([Question(head, relation, tail)], k, known)[0]
+
+    def predict_many(
+        self, questions: Sequence[Question], k: int | None = None, known: Known = "mark"
+    ) -> list[list[Answer]]:
+        """Return the best answers to each of many questions, which are scored together, in chunks."""
+        if known not in get_args(Known):
+            raise QuestionError(f"known = {known!r}: expected {' or '.join(get_args(Known))}")
+        found: dict[int, list[Answer]] = {}
+        for kind in (self.entities, self._relations):
+            places = [i for i, question in enumerate(questions) if self._kind(question) is kind]
+            if places:
+                count = kind.count(k)
+                asked = torch.tensor([self._ids(questions[i]) for i in places], device=self.table.device)
+                order = asking_order(self.run.model, asked[:, 1])
+                parts = (_best(kind, part, count, known) for part in asked[order].split(kind.at_once))
+                found |= zip((places[i] for i in order.tolist()), chain.from_iterable(parts), strict=True)
+        return [found[i] for i in range(len(questions))]
+
+    def _kind(self, question: Question) -> Kind:
+        return self._relations if question.relation is None else self.entities
+
+    def _ids(self, question: Question) -> tuple[int, int]:
+        """Return (head, relation), which asks for entities, or (head, tail), which asks for relations."""
+        entities, relations = self.run.dataset.entities, self.run.dataset.relations
+        head, tail = (
+            name if name is None else entities.find(name) for name in (question.head, question.tail)
+        )
+        if question.relation is None:
+            return head or 0, tail or 0
+        asked = relations.find(question.relation)
+        return (head, asked) if head is not None else (tail or 0, asked + len(relations))
+
+    def answer_set(
+        self, *, head: str | None = None, relation: str, tail: str | None = None, coverage: float = 0.9
+    ) -> AnswerSet:
+        """Return a prediction set: a share ``coverage`` of missing facts lies in such sets (split conformal).
+
+        It holds the new answers whose log-odds are no less than what a share ``coverage`` of the valid facts
+        reach, of the same relation and direction where they are enough, else of all; always the best one.
+        """
+        calibration, kind = self._calibrated(), self.entities
+        asked = torch.tensor([self._ids(Question(head, relation, tail))], device=self.table.device)
+        heads, relations = asked.unbind(1)
+        least, line = calibration.least(int(relations), coverage)
+        rated = kind.rate(heads, relations)
+        closed = rated.known | rated.loops
+        new = rated.odds.masked_fill(closed, -torch.inf)[0]
+        candidates = int((~closed).sum())
+        reached = candidates if least is None else max(1, int((new >= least).sum()))
+        best = new.topk(min(reached, candidates)).indices[None]
+        (answers,) = kind.answers(rated, heads, relations, best)
+        own, measured = line is not calibration.together, calibration.measured
+        share = measured.sets.share if measured and measured.sets.asked == coverage else None
+        return AnswerSet(answers, coverage, candidates, len(line.margins), own, share)
+
+    def _calibrated(self) -> Calibration:
+        if self.calibration is None:
+            self.run.dataset.check_split("valid", "to fit probabilities to; train with some held out")
+            path = self.run.folder.path
+            raise RunError(f"{path}: has no calibration yet; 'modulekge calibrate {path}' makes it")
+        return self.calibration
+
+    def links(self, relations: Iterable[str] | None = None, k: int = 100, watch: Watch = iter) -> list[Link]:
+        """Return the ``k`` most probable new triples of some relations, or of all, over the whole graph.
+
+        They are ranked by the probability of their tail: scores of different questions cannot be compared.
+        What no fact of a relation shows is left out: a second answer where each question has one, and loops.
+        ``watch`` may show the chunks of heads as they pass.
+        """
+        if k < 1:
+            raise QuestionError(f"k = {k}: ask for at least one link")
+        dataset = self.run.dataset
+        chosen = (
+            range(len(dataset.relations)) if relations is None else map(dataset.relations.find, relations)
+        )
+        ids = list(dict.fromkeys(chosen))
+        chunks = links_in_chunks(self.run.model, self.table, dataset, self._calibrated(), ids, k)
+        return self._rated_links(best_links(watch(chunks), k))
+
+    def score(self, triples: NamedTriples | Iterable[Named], unknown: Unknown = "refuse") -> list[Link]:
+        """Return score, probability and ranks of triples by name, in their order.
+
+        A triple with a name that the graph does not have is refused, or with ``unknown="skip"`` left out.
+        """
+        return self._rated_links(NamedTriples.of(triples).ids(self.run.dataset, unknown))
+
+    def _rated_links(self, triples: Triples) -> list[Link]:
+        order = asking_order(self.run.model, triples[:, 1])
+        parts = triples[order].to(self.table.device).split(self.entities.at_once)
+        links = [link for part in parts for link in self._links(part)]
+        return [links[i] for i in order.argsort().tolist()]
+
+    def _links(self, triples: Triples) -> list[Link]:
+        dataset, kind = self.run.dataset, self.entities
+        heads, relations, tails = triples.unbind(1)
+        rated = kind.rate(heads, relations)
+        splits = kind.splits(heads, relations, tails[:, None])
+        chances = kind.chances(rated.odds.gather(1, tails[:, None]), relations, splits)
+        scores = rated.scores.gather(1, tails[:, None])[:, 0].tolist()
+        tail_ranks = _ranks(rated.scores, tails, rated.known)
+        back = kind.rate(tails, relations + len(dataset.relations))
+        head_ranks = _ranks(back.scores, heads, back.known)
+        entities, relation_names = dataset.entities.names, dataset.relations.names
+        return [
+            Link(entities[h], relation_names[r], entities[t], score, chance[0], tail, head, split[0])
+            for (h, r, t), score, chance, tail, head, split in zip(
+                triples.tolist(), scores, chances, tail_ranks, head_ranks, splits, strict=True
+            )
+        ]
+
+
+def _best(kind: Kind, questions: Int[Tensor, "b 2"], k: int, known: Known) -> list[list[Answer]]:
+    heads, others = questions.unbind(1)
+    rated = kind.rate(heads, others)
+    closed = rated.loops | rated.known if known == "exclude" else rated.loops
+    return kind.best(rated, heads, others, closed, k)
+
+
+def _ranks(scores: Tensor, answers: Ids, known: Tensor) -> list[int]:
+    """The filtered ranks, behind all candidates of equal score."""
+    rows, places = known.nonzero(as_tuple=True)
+    return (1 + Ranks.of(scores, answers, (rows, places)).not_below).tolist()
+
+
+def predict(
+    run: Run | str | Path,
+    *,
+    head: str | None = None,
+    relation: str | None = None,
+    tail: str | None = None,
+    k: int | None = None,
+    known: Known = "mark",
+) -> list[Answer]:
+    """Return the best answers to one question; for many questions keep a :class:`Predictor`."""
+    return Predictor(run if isinstance(run, Run) else load(run)).predict(
+        head=head, relation=relation, tail=tail, k=k, known=known
+    )

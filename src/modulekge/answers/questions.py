@@ -1,0 +1,176 @@
+"""Questions and answers as values, and one kind of question over the ids of a graph."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import isnan
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from modulekge.data.dataset import SPLITS, Split
+from modulekge.data.filter_index import KnownAnswers
+from modulekge.data.vocabulary import Vocabulary
+from modulekge.errors import QuestionError
+from modulekge.evaluation.odds import log_odds, loops, marked
+from modulekge.shapes import Ids, Scores
+
+FEW = 10  # answers, where it is not said how many
+
+
+@dataclass(frozen=True)
+class Question:
+    """A triple of names with exactly one left out, which is asked for."""
+
+    head: str | None = None
+    relation: str | None = None
+    tail: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.head, self.relation, self.tail).count(None) != 1:
+            raise QuestionError("leave out exactly one of head, relation and tail; it is what is asked for")
+
+    def __str__(self) -> str:
+        return "  ".join("?" if name is None else name for name in (self.head, self.relation, self.tail))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An entity, or a relation, that may complete a triple."""
+
+    rank: int
+    name: str
+    label: str
+    score: float
+    probability: float | None  # None without a calibration, for a fact of train and a loop that is none
+    split: Split | None  # where the triple stands; None where it is new
+
+    @property
+    def known(self) -> bool:
+        """The triple is a fact of the graph, though perhaps one held out from training."""
+        return self.split is not None
+
+
+@dataclass(frozen=True)
+class AnswerSet:
+    """A prediction set: of missing facts like those of valid, a share ``coverage`` lies in such sets.
+
+    The share is one over questions, not the chance that this set holds an answer; where the model is less
+    sure, sets are wider. Its answers are new ones, the best first.
+    """
+
+    answers: list[Answer]
+    coverage: float
+    candidates: int  # entities that are not known to answer
+    triples: int  # valid facts that say how wide a set has to be
+    own: bool  # they are of this relation and direction; else of all
+    measured: float | None  # share of test facts that lie in such sets; None where it was not measured
+
+    @property
+    def everything(self) -> bool:
+        """No candidate could be left out."""
+        return len(self.answers) == self.candidates
+
+
+@dataclass(frozen=True)
+class Link:
+    """A triple by name: its score, its probability, its filtered ranks, and the split that holds it."""
+
+    head: str
+    relation: str
+    tail: str
+    score: float
+    probability: float | None  # of the tail; None as for an answer
+    tail_rank: int  # among the tails of (head, relation, ?); ties count as above it
+    head_rank: int  # among the heads of (?, relation, tail)
+    split: Split | None
+
+
+class Rated(NamedTuple):
+    """Scores of every entity for every question, log-odds, which are known answers, and which are none.
+
+    Log-odds of what is no answer are no numbers.
+    """
+
+    scores: Scores
+    odds: Scores
+    known: Bool[Tensor, "b e"]
+    loops: Bool[Tensor, "b e"]
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """A kind of question: (head, relation) asks for entities, (head, tail) asks for relations."""
+
+    vocabulary: Vocabulary  # of the answers
+    facts: Mapping[Split, KnownAnswers]
+    score: Callable[[Ids, Ids], Scores]
+    chance: Callable[[Scores, Ids], Scores] | None  # probabilities from log-odds; None: not calibrated
+    at_once: int  # questions
+    loopless: Bool[Tensor, " r"] | None = None  # relations by which no entity answers for itself
+
+    def count(self, k: int | None) -> int:
+        """Return how many answers to give: ten unless said, or all where there are fewer."""
+        size = len(self.vocabulary)
+        if k is None:
+            return min(FEW, size)
+        if k < 1:
+            raise QuestionError(f"k = {k}: ask for at least one answer")
+        if k > size:
+            what = "entities" if self.vocabulary.kind == "entity" else "relations"
+            raise QuestionError(f"k = {k}: the graph has {size:,} {what}; ask for {size} at most")
+        return k
+
+    def rate(self, heads: Ids, others: Ids) -> Rated:
+        """Score every candidate to each question."""
+        scores = self.score(heads, others)
+        known = torch.zeros_like(scores, dtype=torch.bool)
+        for facts in self.facts.values():
+            known |= marked(facts, heads, others, scores)
+        none = torch.zeros_like(known)
+        itself = none if self.loopless is None else loops(self.loopless, heads, others, scores)
+        odds = log_odds(scores, known | itself).masked_fill(itself, torch.nan)  # nor any probability
+        return Rated(scores, odds, known, itself)
+
+    def best(self, rated: Rated, heads: Ids, others: Ids, closed: Tensor, k: int) -> list[list[Answer]]:
+        """Return the best answers to each question that are not closed; where there are too few, fewer."""
+        best = rated.scores.masked_fill(closed, -torch.inf).topk(k).indices
+        left = (~closed).sum(1).tolist()
+        rows = self.answers(rated, heads, others, best)
+        return [row[:count] for row, count in zip(rows, left, strict=True)]
+
+    def splits(self, heads: Ids, others: Ids, ids: Int[Tensor, "b k"]) -> list[list[Split | None]]:
+        """Return where the triple of each answer stands."""
+        place = torch.full_like(ids, len(SPLITS))
+        for i, split in reversed(list(enumerate(SPLITS))):
+            place[self.facts[split].among(heads, others, ids)] = i
+        return [[(*SPLITS, None)[i] for i in row] for row in place.tolist()]
+
+    def chances(
+        self, odds: Scores, others: Ids, splits: list[list[Split | None]]
+    ) -> list[list[float | None]]:
+        """Return the probabilities of answers; of what was trained on, or has no rivals, there is none."""
+        if self.chance is None:
+            return [[None] * len(row) for row in splits]
+        rows = self.chance(odds, others).tolist()
+        return [
+            [
+                None if split == "train" or isnan(chance) else chance
+                for chance, split in zip(*pair, strict=True)
+            ]
+            for pair in zip(rows, splits, strict=True)
+        ]
+
+    def answers(self, rated: Rated, heads: Ids, others: Ids, ids: Int[Tensor, "b k"]) -> list[list[Answer]]:
+        """Return the answers to each question by name, in the order of their ids."""
+        splits = self.splits(heads, others, ids)
+        chances = self.chances(rated.odds.gather(1, ids), others, splits)
+        scores = rated.scores.gather(1, ids).tolist()
+        return [
+            [
+                Answer(rank, self.vocabulary.names[i], self.vocabulary.label(i), score, chance, split)
+                for rank, (i, score, chance, split) in enumerate(zip(*row, strict=True), start=1)
+            ]
+            for row in zip(ids.tolist(), scores, chances, splits, strict=True)
+        ]

@@ -1,0 +1,57 @@
+"""Triples by name, from a file or from anywhere, as ids."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal, get_args
+
+import torch
+
+from modulekge.data.dataset import Dataset
+from modulekge.data.readers.files import read_file
+from modulekge.data.readers.places import place
+from modulekge.data.readers.tables import ROLES
+from modulekge.errors import QuestionError, UnknownNameError
+from modulekge.shapes import Triples
+
+Named = tuple[str, str, str]
+Unknown = Literal["refuse", "skip"]
+
+
+@dataclass(frozen=True)
+class NamedTriples:
+    """Triples (head, relation, tail) by name, and how to say where the i-th stands."""
+
+    rows: Sequence[Named]
+    place: Callable[[int], str] = lambda i: f"triple {i + 1}"
+
+    @classmethod
+    def read(cls, path: Path, columns: Sequence[str] | None = None) -> "NamedTriples":
+        """Read a file of triples in any format that a graph may have; it is not split."""
+        table = read_file(path, columns).splits[0]
+        rows = list(zip(*(table[role].to_pylist() for role in ROLES), strict=True))
+        return cls(rows, partial(place, path, columns))
+
+    @classmethod
+    def of(cls, triples: "NamedTriples | Iterable[Named]") -> "NamedTriples":
+        """Return triples that may have come without their places."""
+        return triples if isinstance(triples, NamedTriples) else cls(list(triples))
+
+    def ids(self, dataset: Dataset, unknown: Unknown) -> Triples:
+        """Return the ids of a graph; an unknown name, or a label of several, is refused or left out."""
+        if unknown not in get_args(Unknown):
+            raise QuestionError(f"unknown = {unknown!r}: expected {' or '.join(get_args(Unknown))}")
+        vocabularies = (dataset.entities, dataset.relations, dataset.entities)
+        found: list[tuple[int, ...]] = []
+        for i, names in enumerate(self.rows):
+            meant = [v.meant(name) for v, name in zip(vocabularies, names, strict=True)]
+            if all(len(ids) == 1 for ids in meant):
+                found.append(tuple(ids[0] for ids in meant))
+            elif unknown == "refuse":
+                bad = next(place for place, ids in enumerate(meant) if len(ids) != 1)
+                try:
+                    vocabularies[bad].find(names[bad])
+                except UnknownNameError as error:
+                    raise UnknownNameError(f"{self.place(i)}: {error}") from None
+        return torch.tensor(found, dtype=torch.long).view(-1, 3)

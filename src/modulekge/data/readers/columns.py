@@ -1,0 +1,77 @@
+"""Which three columns of a table are head, relation and tail."""
+
+import re
+from collections.abc import Sequence
+
+from modulekge.data.readers.tables import ROLES
+from modulekge.errors import DataError
+from modulekge.suggest import nearest
+
+_LETTERS = (("h", "r", "t"), ("s", "p", "o"))
+_WORDS = {
+    "head": "head subject subj source src from start",
+    "relation": "relation rel predicate pred property relationship edge type label link",
+    "tail": "tail object obj target dst to end",
+}
+_ROLE = {word: role for role, words in _WORDS.items() for word in words.split()}
+_SUFFIX = re.compile(r"[ _-]?(id|name|label|iri|uri|type)$")
+
+
+def known_places(titles: Sequence[str]) -> dict[str, int] | None:
+    """Return where head, relation and tail stand if these three titles say so in known words."""
+    words = tuple(title.strip().casefold() for title in titles)
+    if words in _LETTERS:
+        return dict(zip(ROLES, range(3), strict=True))
+    found = {_ROLE.get(word) or _ROLE.get(_SUFFIX.sub("", word)): i for i, word in enumerate(words)}
+    return {role: found[role] for role in ROLES} if len(words) == 3 and set(found) == set(ROLES) else None
+
+
+def by_number(columns: Sequence[str]) -> bool:
+    """Say whether columns are chosen by number rather than by name."""
+    numbered = all(column.isdecimal() for column in columns)
+    distinct = {column.lstrip("0") if numbered else column for column in columns}
+    if len(columns) != 3 or not all(columns) or len(distinct) != 3:
+        raise DataError(
+            f"columns {','.join(columns)!r}: expected three, of head, relation and tail, "
+            "such as subject,predicate,object or 1,3,2"
+        )
+    return numbered
+
+
+def chosen_places(place: str, titles: Sequence[str], columns: Sequence[str]) -> dict[str, int]:
+    """Return where the chosen columns stand among the titles; ``place`` is said where one does not."""
+    numbered = by_number(columns)
+    for column in columns:
+        if numbered and not 1 <= int(column) <= len(titles):
+            raise DataError(f"{place}: no column {column}; there are {len(titles)}, counted from 1")
+        if not numbered and column not in titles:
+            near = nearest(column, titles)
+            advice = f"did you mean {' or '.join(near)}?" if near else f"the columns are {listed(titles)}"
+            raise DataError(f"{place}: no column {column!r}; {advice}")
+        if not numbered and list(titles).count(column) > 1:
+            raise DataError(f"{place}: more than one column {column!r}; choose by number, such as 1,3,2")
+    found = [int(column) - 1 if numbered else list(titles).index(column) for column in columns]
+    return dict(zip(ROLES, found, strict=True))
+
+
+def titled_places(place: str, titles: Sequence[str], columns: Sequence[str] | None) -> dict[str, int]:
+    """Return where head, relation and tail stand in a table whose columns have titles for certain."""
+    if columns is not None:
+        return chosen_places(place, titles, columns)
+    if (found := known_places(titles)) is None:
+        raise undecided(place, titles)
+    return found
+
+
+def undecided(place: str, titles: Sequence[str]) -> DataError:
+    """Say what the columns are and how to choose three of them."""
+    return DataError(
+        f"{place}: which of the {len(titles)} columns {listed(titles)} are head, relation and tail? "
+        "choose with --columns, by name or number, such as --columns 1,2,3"
+    )
+
+
+def listed(titles: Sequence[str]) -> str:
+    """Return the first titles, numbered, each cut to a length that can be read."""
+    shown = [f"{i} {title if len(title) <= 40 else title[:37] + '...'}" for i, title in enumerate(titles, 1)]
+    return ", ".join(shown[:12]) + (", ..." if len(shown) > 12 else "")

@@ -1,0 +1,1 @@
+"""Graphs of any size with known structure."""

@@ -1,0 +1,1 @@
+"""Why a triple scores as it does, and which patterns relations follow."""

@@ -1,0 +1,208 @@
+"""Nearest neighbours for link prediction: queries against an index of entities, scored by the model."""
+
+import importlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.functional import pad
+
+from modulekge.algebra.norms import N
+from modulekge.data.dataset import Split
+from modulekge.errors import ModulekgeError, QuestionError, RunError
+from modulekge.evaluation.scoring import asking_order, batch_size, entity_scores, entity_scores_each
+from modulekge.export.vectors import Vectors, entity_vectors, query_vectors
+from modulekge.models.embedding import Model, Some
+from modulekge.run.checkpoint import mark
+from modulekge.run.files import read_json, write_file
+from modulekge.run.train import Run
+from modulekge.shapes import Entities, Ids, Queries
+from modulekge.version import __version__
+
+EXPANSION = 64
+_ROWS = 1 << 13  # entities given to the index at a time
+_NUMBERS = 1 << 24  # of candidates that are scored at a time
+_METRICS = {"inner": "ip", "weighted": "ip", "split": "ip"}  # of the others, squared distance
+
+
+@dataclass(frozen=True, eq=False)
+class Nearest:
+    """The best answers found to each question, the best one first; where too few were, -1 and no score."""
+
+    ids: Int[Tensor, "b k"]
+    scores: Float[Tensor, "b k"]
+
+
+@dataclass(frozen=True, eq=False)
+class EntityIndex:
+    """An index (HNSW) of the entities of a run, asked with queries.
+
+    It proposes ``expansion`` candidates for a question, and the model scores these exactly: scores are those
+    of the model, but answers may be missed. More candidates miss fewer and take longer.
+
+    >>> index = EntityIndex.build(run)  # doctest: +SKIP
+    >>> index.search(heads, relations, k=10).ids  # relation + |R| asks for heads  # doctest: +SKIP
+    """
+
+    run: Run
+    index: Any  # of usearch
+    expansion: int = EXPANSION
+
+    @classmethod
+    @torch.no_grad()
+    def build(cls, run: Run, expansion: int = EXPANSION) -> "EntityIndex":
+        """Index the entities of a run."""
+        if expansion < 1:
+            raise QuestionError(f"expansion = {expansion}: ask for at least one candidate")
+        model, count = run.model, len(run.dataset.entities)
+        length = _entity_points(model, slice(0, 1)).shape[1]
+        index = _usearch().Index(ndim=length, metric=_metric(model), dtype="f32", expansion_search=1)
+        for start in range(0, count, _ROWS):
+            points = _entity_points(model, slice(start, start + _ROWS)).float().cpu()
+            keys = torch.arange(start, start + len(points)).numpy()
+            index.add(keys, points.numpy(), threads=torch.get_num_threads())
+        return cls(run, index, expansion)
+
+    def save(self, path: Path) -> None:
+        """Write a new folder: the index, and which weights it is of."""
+        path.mkdir()
+        try:
+            self.index.save(str(path / "entities.usearch"))
+        except RuntimeError as error:  # that of a full disk too
+            raise OSError(str(error)) from None
+        model = self.run.model
+        about = {
+            "version": __version__,
+            "model": model.spec.name,
+            "dataset": self.run.dataset.name,
+            "metric": _metric(model),
+            "expansion": self.expansion,
+            "weights": mark(model),
+        }
+        write_file(path / "index.json", json.dumps(about, indent=1, ensure_ascii=False))
+
+    @classmethod
+    def load(cls, path: str | Path, run: Run) -> "EntityIndex":
+        """Read the index of a run; one of other weights is refused."""
+        path = Path(path)
+        about = read_json(path / "index.json")
+        again = f"build it anew: modulekge export {run.folder.path} NEW --to index"
+        if about.get("weights") != mark(run.model):
+            raise RunError(f"{path}: not an index of the weights of {run.folder.path}; {again}")
+        try:
+            index = _usearch().Index.restore(str(path / "entities.usearch"))
+        except (RuntimeError, ValueError) as error:
+            raise RunError(f"{path / 'entities.usearch'}: cannot be read ({error}); {again}") from None
+        if index is None or len(index) != len(run.dataset.entities):
+            raise RunError(f"{path / 'entities.usearch'}: missing or incomplete; {again}")
+        index.expansion_search = 1  # the number of candidates asked for decides
+        return cls(run, index, int(about.get("expansion", EXPANSION)))
+
+    @torch.no_grad()
+    def search(self, heads: Ids, relations: Ids, k: int = 10, expansion: int | None = None) -> Nearest:
+        """Return the ``k`` best answers to each (head, relation, ?) among ``expansion`` candidates."""
+        if k < 1 or len(heads) == 0:
+            raise QuestionError(
+                f"{len(heads)} questions, k = {k}: ask for at least one answer to one question"
+            )
+        k = min(k, len(self.run.dataset.entities))
+        wide = min(max(k, expansion or self.expansion), len(self.run.dataset.entities))
+        size = max(1, _NUMBERS // (wide * self.index.ndim))
+        parts = [
+            self._search(*some, k, wide)
+            for some in zip(heads.split(size), relations.split(size), strict=True)
+        ]
+        return Nearest(torch.cat([part.ids for part in parts]), torch.cat([part.scores for part in parts]))
+
+    def _search(self, heads: Ids, relations: Ids, k: int, wide: int) -> Nearest:
+        model = self.run.model
+        queries = model.queries(heads, relations)
+        points = _query_points(model, queries).float().cpu().numpy()
+        every = wide == len(self.index)  # not all need be linked, so these are not looked for link by link
+        found = self.index.search(points, wide, threads=torch.get_num_threads(), exact=every)
+        keys = torch.from_numpy(found.keys.astype("int64")).view(len(points), -1)
+        # Of one question, only what was found comes back; of many, zeros after that
+        counts = torch.as_tensor(found.counts) if len(points) > 1 else torch.tensor([keys.shape[1]])
+        missing = (torch.arange(wide) >= counts[:, None]).to(heads.device)
+        ids = pad(keys, (0, wide - keys.shape[1])).to(heads.device)
+        scores = entity_scores_each(model, heads, relations, ids).masked_fill(missing, -torch.inf)
+        best = scores.topk(k)
+        return Nearest(ids.masked_fill(missing, -1).gather(1, best.indices), best.values)
+
+    @cached_property
+    def table(self) -> Entities:
+        r"""$s_e \odot v_e$ of every entity."""
+        with torch.no_grad():
+            return self.run.model.entities()
+
+    @torch.no_grad()
+    def exact(self, heads: Ids, relations: Ids, k: int = 10) -> Nearest:
+        """Return the ``k`` best answers to each question among all entities."""
+        scores = entity_scores(self.run.model, heads, relations, self.table)
+        best = scores.topk(min(k, len(self.table)))
+        return Nearest(best.indices, best.values)
+
+    def recall(self, k: int = 10, expansion: int | None = None, split: Split = "valid") -> float:
+        """Return the share of the ``k`` best answers to the questions of a split that a search finds."""
+        self.run.dataset.check_split(split, "to measure recall on; name another")
+        questions = self.run.dataset.questions(split).to(self.table.device)
+        shares, order = [], asking_order(self.run.model, questions[:, 1])
+        for some in questions[order].split(batch_size(len(self.table), self.table.device)):
+            heads, relations, _ = some.unbind(1)
+            wanted = self.exact(heads, relations, k).ids
+            found = self.search(heads, relations, k, expansion).ids
+            shares.append((wanted[:, :, None] == found[:, None, :]).any(2).double().mean(1))
+        return float(torch.cat(shares).mean())
+
+
+def write_index(run: Run, path: Path, *, expansion: int = EXPANSION) -> str:
+    """Build an index and save it; say what share of the exact answers it finds."""
+    index = EntityIndex.build(run, expansion)
+    index.save(path)
+    built = f"{len(index.index):,} entities, metric {_metric(run.model)}"
+    if len(run.dataset.valid) == 0:
+        return f"{built}; recall was not measured, for there is no valid split"
+    share = index.recall(10, expansion)
+    return f"{built}; recall@10 {share:.4f} on the questions of valid with expansion {expansion}"
+
+
+def _metric(model: Model) -> str:
+    return _METRICS.get(model.spec.score.name, "l2sq")
+
+
+def _entity_points(model: Model, rows: Some) -> Vectors:
+    r"""What is indexed: the vectors, or $(t, |t|^2)$ where each question weighs the blocks differently."""
+    if _metric(model) == "l2sq" or model.spec.score.name == "inner":
+        return entity_vectors(model, rows)
+    t = model.entities(rows)
+    if model.spec.score.name == "split":  # the phases are of length 1
+        return torch.cat([t, t[:, :1].square()], 1).flatten(1)
+    return torch.cat([t, N(t)[:, None]], 1).flatten(1)
+
+
+def _query_points(model: Model, q: Queries) -> Vectors:
+    r"""What is asked with: the queries, or what makes $-\sum_i w_i^2 |q_i - t_i|^2$ an inner product.
+
+    But for a number of the question alone. The squares stand in for the score's sum of roots, which then
+    ranks the candidates.
+    """
+    if _metric(model) == "l2sq" or model.spec.score.name == "inner":
+        return query_vectors(model, q)
+    if model.spec.score.name == "split":
+        moduli, phases = model.score_weights.square() * torch.tensor([1.0, 0.25]).to(q)
+        a, c, turned = q[:, :1], q[:, 1:2], q[:, 2:]
+        return torch.cat([2 * moduli * a * c, 2 * phases * turned, -moduli * c.square()], 1).flatten(1)
+    weights = q[:, -1:].square()
+    return torch.cat([2 * weights * q[:, :-1], -weights], 1).flatten(1)
+
+
+def _usearch() -> Any:
+    try:
+        return importlib.import_module("usearch.index")
+    except ImportError:
+        raise ModulekgeError("an index needs usearch: pip install 'modulekge[index]'") from None

@@ -1,0 +1,100 @@
+"""Tables of data sets."""
+
+from collections.abc import Iterable
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from modulekge.data.doctor import Finding, Level
+from modulekge.data.registry import WORLD, Benchmark
+from modulekge.data.statistics import Survey
+from modulekge.data.synthetic.generate import SyntheticGraph
+from modulekge.render.console import FEW, more, new_table
+from modulekge.run.estimate import Needs
+
+
+def datasets_table(benchmarks: Iterable[Benchmark], places: dict[str, str]) -> Table:
+    """The known data sets and where each would be read from."""
+    table = new_table("Name", " entities", " relations", " train", " valid", " test", "where", "licence")
+    for b in benchmarks:
+        sizes = (b.entities, b.relations, *b.triples.values())
+        table.add_row(b.name, *(f"{size:,}" for size in sizes), places[b.name], _short(b.licence))
+    table.add_row(WORLD, *("",) * 5, "in this package", "CC BY 4.0; Unicode License V3")
+    return table
+
+
+def _short(licence: str) -> str:
+    return licence.split(" (")[0].split(";")[0]
+
+
+def survey_view(survey: Survey, all_relations: bool) -> RenderableType:
+    """Sizes, what valid and test hold that train does not, leaks, relations."""
+    facts = new_table(survey.name, " train", " valid", " test")
+    for name, counts in (
+        ("triples", survey.triples),
+        ("self-loops", survey.self_loops),
+        ("repeated triples", survey.duplicates),
+        ("triples train holds too", survey.shared_with_train),
+        ("entities unseen in train", survey.unseen_entities),
+        ("triples with such entities", survey.unseen_triples),
+    ):
+        facts.add_row(name, *(f"{counts[s]:,}" if s in counts else "" for s in survey.triples))
+    leaks = new_table("test pairs that train joins too", " triples", " of test")
+    for name, count in survey.leaks.items():
+        leaks.add_row(name, f"{count:,}", f"{count / max(1, survey.triples['test']):.1%}")
+    rows = sorted(survey.per_relation, key=lambda r: -r.triples["train"])
+    shown = rows if all_relations else rows[:FEW]
+    relations = new_table("relation", " train", " valid", " test", " tails/head", " heads/tail", "category")
+    for r in shown:
+        sizes = [f"{n:,}" for n in r.triples.values()]
+        relations.add_row(
+            r.relation, *sizes, f"{r.tails_per_head:.2f}", f"{r.heads_per_tail:.2f}", r.category
+        )
+    head = f"{survey.name}: {survey.entities:,} entities, {survey.relations:,} relations"
+    return Group(
+        Text(head, "bold"), *survey.notes, "", facts, "", leaks, "", relations, *more(len(rows) - len(shown))
+    )
+
+
+def synthetic_view(graph: SyntheticGraph, totals: dict[str, dict[str, int]]) -> RenderableType:
+    """What was planted, by pattern."""
+    table = new_table("pattern", " relations", " triples", " implied by others", " held out")
+    for name, counts in totals.items():
+        table.add_row(name, *(f"{count:,}" for count in counts.values()))
+    sizes = ", ".join(f"{size:,} {split}" for split, size in graph.sizes.items())
+    head = f"{graph.entities:,} entities, {len(graph.relations):,} relations, {sizes}"
+    return Group(Text(head, "bold"), table)
+
+
+def findings_view(name: str, findings: tuple[Finding, ...]) -> RenderableType:
+    """Findings with their advice, the worst first."""
+    styles: dict[Level, str] = {"problem": "bold red", "warning": "yellow", "note": "dim"}
+    counts = [f"{sum(finding.level == level for finding in findings)} {level}s" for level in styles]
+    lines = [
+        Text.assemble(
+            (f"{finding.level}: ", styles[finding.level]),
+            finding.what,
+            (f"; {finding.advice}" if finding.advice else "", "dim"),
+        )
+        for finding in findings
+    ]
+    return Group(Text(f"{name}: {', '.join(counts)}", "bold"), *lines)
+
+
+def needs_view(needs: Needs) -> RenderableType:
+    """Memory and time of training."""
+    memory = f"{needs.memory / 2**30:.2f} GiB of {needs.free / 2**30:.1f} GiB free on {needs.device}"
+    if needs.epoch_seconds is None:
+        return Text(f"training needs {memory}: it does not fit; lower model.k or train.batch", "bold red")
+    most = _span(needs.epoch_seconds * needs.epochs)
+    epochs = f"about {needs.epoch_seconds:.2g} s an epoch, {most} for {needs.epochs} epochs at most"
+    return Text(f"training needs {memory}; {epochs}")
+
+
+def _span(seconds: float) -> str:
+    """Seconds as one would say them."""
+    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} seconds"

@@ -1,0 +1,92 @@
+"""Tables of runs."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from shlex import quote
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from modulekge.render.console import figure, new_table
+from modulekge.render.plot import curves_plot, mark
+from modulekge.run.comparison import Comparison
+from modulekge.run.drift import Drift
+from modulekge.run.listing import RunLine
+
+_STYLES = {"finished": "green", "training": "cyan", "damaged": "red"}
+
+
+def kept_in(path: Path) -> str:
+    """Say where a run is, and how to ask it."""
+    return f"kept in {path}; ask it: modulekge predict {quote(str(path))} --head ... --relation ..."
+
+
+def runs_table(lines: Iterable[RunLine]) -> Table:
+    """A line for each run."""
+    table = new_table(
+        "run", "data", "model", " k", " epochs", " valid MRR", " test MRR", " seconds", "state"
+    )  # fmt: skip
+    for line in lines:
+        done = "" if line.epochs is None else f"{line.epochs} of {line.asked}"
+        seconds = "" if line.seconds is None else f"{line.seconds:,.1f}"
+        state = f"{line.state}: {line.reason}" if line.reason else line.state
+        table.add_row(
+            line.name, line.data or "", line.model or "", str(line.k or ""), done,
+            _figure(line.valid_mrr), _figure(line.test_mrr), seconds,
+            Text(state, _STYLES.get(line.state, "")),
+        )  # fmt: skip
+    return table
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else figure(value)
+
+
+def addition_view(counts: Mapping[str, int], drift: Drift | None) -> RenderableType:
+    """What was added, and how far old answers moved if they were trained on."""
+    table = new_table("added", " ")
+    for name, count in counts.items():
+        if count:
+            table.add_row(_ADDED[name], f"{count:,}")
+    if drift is None:
+        return table
+    moved = f"{drift.mrr_before:.4f} before, {drift.mrr_after:.4f} now"
+    best = f"the ten best known entities are others in {drift.changed:.1%} of the questions"
+    return Group(table, "", f"valid MRR {moved}; {best}")
+
+
+_ADDED = {
+    "facts": "facts",
+    "entities": "  new entities",
+    "relations": "  new relations",
+    "between_known": "  facts between known entities",
+    "known_before": "left out: known before",
+    "repeated": "left out: given twice",
+}
+
+
+def comparison_view(comparison: Comparison) -> RenderableType:
+    """The settings that differ, the metrics, and the curves with the mark of each run."""
+    head, *rows = comparison.rows()
+    differing = len(comparison.settings)
+    parts: list[RenderableType] = []
+    if differing:
+        parts += [_side_by_side("settings that differ", head, rows[:differing]), ""]
+    parts += [_side_by_side("metrics", head, rows[differing:])]
+    if any(comparison.curves):
+        parts += ["", curves_plot(comparison.curves), *_legend(comparison.runs)]
+    return Group(*parts, *(Text(f"caution: {text}", "yellow") for text in comparison.cautions))
+
+
+def _side_by_side(title: str, head: Iterable[str], rows: Iterable[tuple[str, ...]]) -> Table:
+    table = new_table(title, *(f" {name}" for name in list(head)[1:]))
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _legend(names: Iterable[str]) -> Iterator[Text]:
+    for place, name in enumerate(names):
+        character, colour = mark(place)
+        yield Text.assemble(f"{'':>11}", (character, colour), f" {name}")

@@ -1,0 +1,121 @@
+"""Explanations of triples, and what relations are to each other."""
+
+from collections.abc import Iterable
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from modulekge.explain.explanation import Explanation, Fact, Neighbour, Route
+from modulekge.explain.relation_patterns import Finding, RelationAlgebra
+from modulekge.render.answers import called
+from modulekge.render.console import new_table
+
+_FEW_BELIEFS = 8
+
+
+def explanation_view(why: Explanation) -> RenderableType:
+    """One short block for each part."""
+    known = {
+        None: Text("new: in no split", "yellow"),
+        "train": Text("known: a training fact", "green"),
+    }.get(why.split, Text(f"known, held out in {why.split}", "green"))
+    standing = new_table("question", " rank", " score")
+    h, r, t = why.triple.labels
+    standing.add_row(f"{h}  {r}  ?", f"{why.as_tail.rank:,}", f"{why.as_tail.score:.3f}")
+    standing.add_row(f"?  {r}  {t}", f"{why.as_head.rank:,}", f"{why.as_head.score:.3f}")
+    return Group(
+        Text.assemble((_words(why.triple), "bold"), "  ", known), standing, "",
+        *_supports(why), "", *_routes(why.routes), "",
+        _neighbours(h, why.near_head), _neighbours(t, why.near_tail),
+    )  # fmt: skip
+
+
+def _words(fact: Fact) -> str:
+    return "  ".join(fact.labels)
+
+
+def _supports(why: Explanation) -> Iterable[RenderableType]:
+    looked = f"{why.candidates:,} of {why.facts_around:,}" if why.candidates < why.facts_around else "all"
+    if not why.supports:
+        return [Text(f"no training fact around head or tail ({why.candidates:,}) raises this score", "dim")]
+    table = new_table("training facts that raise this score most", " share of what raises it")
+    for support in why.supports:
+        table.add_row(_words(support.fact), f"{support.share:.0%}")
+    return [table, Text(f"of {looked} facts that touch head or tail", "dim")]
+
+
+def _routes(routes: tuple[Route, ...]) -> Iterable[RenderableType]:
+    if not routes:
+        return [Text("no path of up to three training facts whose pattern goes with this relation", "dim")]
+    table = new_table("paths of training facts", " such paths", " pattern holds", " by chance", " of pairs")
+    for route in routes:
+        e = route.evidence
+        cells = f"{route.paths:,}", f"{e.share:.0%}", f"{e.chance:.0%}", f"{e.pairs:,}"
+        table.add_row(_walk(route), *cells)
+    return [table]
+
+
+def _walk(route: Route) -> str:
+    """The entities in order, with an arrow the way each fact points."""
+    first = route.facts[0].labels[0 if route.ways[0] == "forward" else 2]
+    words = [first]
+    for fact, way in zip(route.facts, route.ways, strict=True):
+        h, r, t = fact.labels
+        words.append(f"-{r}-> {t}" if way == "forward" else f"<-{r}- {h}")
+    return " ".join(words)
+
+
+def _neighbours(label: str, near: tuple[Neighbour, ...]) -> Text:
+    names = ", ".join(f"{called(n.label, n.name)} {n.likeness:.2f}" for n in near)
+    return Text.assemble((f"nearest to {label}: ", "bold"), names)
+
+
+def algebra_view(algebra: RelationAlgebra, every: bool) -> RenderableType:
+    """What model and facts agree on, then what the model alone believes."""
+    head = (
+        f"{algebra.model} on {algebra.dataset}: {algebra.compared} of {algebra.relations} relations compared"
+    )
+    beliefs = sorted(algebra.beliefs, key=lambda finding: -finding.similarity)
+    shown = beliefs if every else beliefs[:_FEW_BELIEFS]
+    hidden = len(beliefs) - len(shown)
+    parts: list[RenderableType] = [Text(head, "bold"), ""]
+    if algebra.claims:
+        parts += [Text("seen in the model and in the facts", "bold"), _findings(algebra.claims)]
+    else:
+        parts += [Text("no law seen both in the model and in the facts", "dim")]
+    if shown:
+        parts += ["", Text("the model believes; the facts do not bear it out", "bold"), _findings(shown)]
+    if hidden:
+        parts += [Text(f"... and {hidden} beliefs more; --all shows them", "dim")]
+    parts += ["", *(Text(line, "dim") for line in _rules(algebra))]
+    return Group(*parts)
+
+
+def _findings(findings: Iterable[Finding]) -> Table:
+    table = new_table("law", "relations", " model", " facts", " by chance", " of pairs")
+    for finding in findings:
+        e = finding.evidence
+        cells = f"{e.share:.0%}", f"{e.chance:.0%}" if finding.kind in _WITH_CHANCE else "", f"{e.pairs:,}"
+        table.add_row(finding.kind, _law(finding), f"{finding.similarity:.2f}", *cells)
+    return table
+
+
+_WITH_CHANCE = ("symmetric", "inverse", "equal", "composition")
+
+
+def _law(finding: Finding) -> str:
+    if finding.kind == "composition":
+        return "{} then {} = {}".format(*finding.labels)
+    return ", ".join(finding.labels)
+
+
+def _rules(algebra: RelationAlgebra) -> Iterable[str]:
+    least = f"{algebra.threshold:.2f}, of compositions {algebra.composition_threshold:.2f}"
+    yield f"model: how alike the two sides are on entities; from {least}, 3 spreads above the median here"
+    yield "facts: share of training pairs that agree"
+    yield "antisymmetric: model tells there from back, facts stand both ways; by chance 0.5"
+    yield "commuting: the two orders are as alike in the model as compositions, and most facts lead alike"
+    yield "not commuting: model tells one order from the other, facts lead alike; by chance 0.5"
+    if algebra.commutative:
+        yield f"in {algebra.model} every two relations commute, whatever they learn"

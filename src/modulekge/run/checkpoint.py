@@ -1,0 +1,137 @@
+"""The numbers of a run on disk: a model at its best, and all that training goes on from."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from torch import Tensor
+from torch.optim import Optimizer
+
+from modulekge.config import AskingConfig, Config
+from modulekge.data.dataset import Dataset
+from modulekge.errors import ConfigError, RunError
+from modulekge.models.back import NOT_ASKED
+from modulekge.models.embedding import Model
+from modulekge.models.table import spec_of
+from modulekge.run.files import Part, read_tensors, write_tensors
+from modulekge.training.ema import MEAN
+from modulekge.training.finite import finite, not_finite
+from modulekge.training.optimizers import WHOLE, load_state, state_tensors
+from modulekge.workers import ALONE, Workers
+
+_MARKED = 100  # rows of a table at least, if it has so many
+_DIGITS = 18  # of the number of an epoch at most
+_OFFSET = "offset:"  # before the number of a relation that is asked back
+_STATE = "optimizer:"  # before the names of the optimiser's tensors in a checkpoint
+
+
+def new_model(config: Config, dataset: Dataset, workers: Workers = ALONE) -> Model:
+    """Return an undrawn model of the configured row for a graph."""
+    if config.asking != NOT_ASKED and workers.shards > 1:
+        raise ConfigError(
+            "asking: candidates are asked back where one process holds all entities; evaluate without "
+            "torchrun or with train.shards = 1, train without [asking] and sharpen the run after that"
+        )
+    spec, k, tied = spec_of(config.model), config.model.k, config.model.reciprocal == "tied"
+    return Model(spec, len(dataset.entities), dataset.n_questions, k, tied, config.model.bias, workers)
+
+
+def write_weights(path: Path, model: Model, metadata: Mapping[str, str] | None = None) -> None:
+    """Write the tables of a model; each process those of its rows."""
+    write_tensors(path, _parts(model, model.state_dict()), metadata, model.workers)
+
+
+def mark(model: Model) -> str:
+    """Return a short mark of a model, by which others are told: of its row, and of rows of each table."""
+    digest = hashlib.sha256(repr((model.spec.words(), model.tied)).encode())
+    for name, weights in model.state_dict().items():
+        rows = weights[:: max(1, len(weights) // _MARKED)].cpu().contiguous()
+        digest.update(f"{name}{tuple(weights.shape)}".encode() + rows.numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+def write_checkpoint(path: Path, model: Model, optimizer: Optimizer, epoch: int) -> None:
+    """Write the tables of a model and its optimiser's memory after an epoch."""
+    state = {_STATE + key: value for key, value in state_tensors(model, optimizer).items()}
+    tensors = _parts(model, {**model.state_dict(), **state})
+    write_tensors(path, tensors, {"epoch": str(epoch)}, model.workers)
+
+
+def read_weights(path: Path, model: Model, average: bool) -> None:
+    """Set a model to a file of weights or a checkpoint; of the latter, to its mean if that is asked for."""
+    tensors, _ = read_tensors(path, _held(model))
+    own = {name: value for name, value in tensors.items() if not name.startswith(_STATE)}
+    if average:
+        own = {name: tensors.get(f"{_STATE}{name}.{MEAN}", value) for name, value in own.items()}
+    _load(model, own, path)
+
+
+def read_checkpoint(path: Path, model: Model, optimizer: Optimizer) -> int:
+    """Set a model and its optimiser to a checkpoint; return its epoch."""
+    tensors, metadata = read_tensors(path, _held(model))
+    state = {key.removeprefix(_STATE): tensors.pop(key) for key in list(tensors) if key.startswith(_STATE)}
+    _load(model, tensors, path)
+    epoch = metadata.get("epoch", "")
+    fits = epoch.isdecimal() and len(epoch) <= _DIGITS and load_state(model, optimizer, state)
+    if not fits or not_finite(model, optimizer):
+        raise RunError(f"{path}: not a checkpoint of this run; train a new run")
+    return int(epoch)
+
+
+def write_back(path: Path, model: Model) -> None:
+    """Write what is added to the scores of candidates that are asked back."""
+    tensors = {f"{_OFFSET}{relation}": x for relation, x in model.back.offsets.items()}
+    write_tensors(path, tensors, {"asking": repr(model.back.weights), "weights": mark(model)})
+
+
+def read_back(path: Path, model: Model, weights: AskingConfig) -> dict[int, Tensor]:
+    """Read what was written so, for the relations for which it has been reckoned with these weights."""
+    try:
+        tensors, metadata = read_tensors(path)
+    except RunError:
+        raise RunError(f"{path}: not a readable safetensors file; remove it, it is made anew") from None
+    if metadata.get("asking") != repr(weights) or metadata.get("weights") not in (None, mark(model)):
+        return {}  # the settings were changed by hand, or a run was trained on while others were reckoned
+    found = {}
+    for key, offset in tensors.items():
+        relation = key.removeprefix(_OFFSET)
+        if not (relation.isdecimal() and offset.shape == (model.n_entities,) and finite(offset.float())):
+            raise RunError(f"{path}: {key} is not of this run; remove the file, it is made anew")
+        found[int(relation)] = offset
+    return found
+
+
+def _of_entities(key: str) -> bool:
+    """Whether a tensor has a row for each entity."""
+    owner, _, quantity = key.removeprefix(_STATE).partition(".")
+    return owner.startswith("entity_") and quantity not in WHOLE
+
+
+def _parts(model: Model, tensors: Mapping[str, Tensor]) -> dict[str, Tensor | Part]:
+    """Return tensors with the place of their rows among those of all entities."""
+    first, count = model.held.start, model.n_entities
+    return {key: Part(x, first, count) if _of_entities(key) and len(x) else x for key, x in tensors.items()}
+
+
+def _held(model: Model) -> Callable[[str, list[int]], slice | None]:
+    """Return which rows of a tensor in a file are the model's: all, where processes hold none apart."""
+
+    def rows(key: str, shape: list[int]) -> slice | None:
+        whole = model.workers.shards == 1 or not _of_entities(key) or shape[:1] != [model.n_entities]
+        return None if whole else model.held
+
+    return rows
+
+
+def _load(model: Model, tensors: dict[str, Tensor], path: Path) -> None:
+    expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    found = {name: tuple(value.shape) for name, value in tensors.items()}
+    for name in sorted({*expected, *found}):
+        if expected.get(name) != found.get(name):
+            raise RunError(
+                f"{path}: {name} is {found.get(name, 'missing')}, config.toml makes it "
+                f"{expected.get(name, 'absent')}; the two do not belong together"
+            )
+        if not (tensors[name].is_floating_point() and finite(tensors[name].float())):
+            raise RunError(f"{path}: {name} has weights that are no numbers; train it anew")
+    model.load_state_dict(tensors)

@@ -1,0 +1,1 @@
+"""The explorer: a page for people and an HTTP API for programs."""

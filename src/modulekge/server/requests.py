@@ -1,0 +1,147 @@
+"""What may be asked over HTTP, with its bounds, and what comes back. Needs the extra 'serve'."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Path, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from modulekge.answers.predictor import Known
+from modulekge.answers.questions import Answer, Link, Question
+
+MOST_ANSWERS = 500  # to a question
+MOST_QUESTIONS = 64  # in a request
+MOST_TRIPLES = 256  # scored in a request
+MOST_ITEMS = 1000  # on a page
+MOST_POINTS = 20_000  # on a map
+LONGEST = 1000  # characters of a name
+
+RunName = Annotated[str, Path(max_length=255, description="A run, as /api/v1/runs lists them.")]
+Text = Annotated[str, Query(max_length=LONGEST)]
+Limit = Annotated[int, Query(ge=1, le=MOST_ITEMS)]
+Offset = Annotated[int, Query(ge=0, le=2**31)]
+Name = Annotated[str, Field(max_length=LONGEST)]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ForTails(_Request):
+    """(head, relation, ?)."""
+
+    head: Name
+    relation: Name
+    tail: None = None
+
+    def question(self) -> Question:
+        """Return the question."""
+        return Question(self.head, self.relation, None)
+
+
+class ForHeads(_Request):
+    """(?, relation, tail)."""
+
+    head: None = None
+    relation: Name
+    tail: Name
+
+    def question(self) -> Question:
+        """Return the question."""
+        return Question(None, self.relation, self.tail)
+
+
+class ForRelations(_Request):
+    """(head, ?, tail)."""
+
+    head: Name
+    relation: None = None
+    tail: Name
+
+    def question(self) -> Question:
+        """Return the question."""
+        return Question(self.head, None, self.tail)
+
+
+class Predict(_Request):
+    """Questions, how many answers each, and whether facts of the graph are among them."""
+
+    questions: list[ForTails | ForHeads | ForRelations] = Field(max_length=MOST_QUESTIONS)
+    k: int = Field(10, ge=1, le=MOST_ANSWERS)
+    known: Known = "mark"
+
+
+class SetForTails(ForTails):
+    """(head, relation, ?), and which share of missing facts such sets shall hold."""
+
+    coverage: float = Field(0.9, gt=0, lt=1)
+
+
+class SetForHeads(ForHeads):
+    """(?, relation, tail), and which share of missing facts such sets shall hold."""
+
+    coverage: float = Field(0.9, gt=0, lt=1)
+
+
+QUESTION_KINDS = frozenset(
+    kind.__name__ for kind in (ForTails, ForHeads, ForRelations, SetForTails, SetForHeads)
+)
+
+
+class Score(_Request):
+    """Triples of names: head, relation, tail."""
+
+    triples: list[tuple[Name, Name, Name]] = Field(max_length=MOST_TRIPLES)
+
+
+class Explain(_Request):
+    """A triple of names."""
+
+    head: Name
+    relation: Name
+    tail: Name
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What was found and what to do; ``field`` is the part of the request that is meant."""
+
+    error: str
+    field: str | None = None
+
+
+@dataclass(frozen=True)
+class Health:
+    """The server is up: its version and how many runs it serves."""
+
+    status: str
+    version: str
+    runs: int
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers to each question, best first."""
+
+    answers: list[list[Answer]]
+
+
+@dataclass(frozen=True)
+class Links:
+    """The triples that were asked about, in their order."""
+
+    links: list[Link]
+
+
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem, "description": why}
+    for status, why in {
+        400: "The request cannot be read, or this server is not the one it is meant for.",
+        401: "The token is missing or wrong.",
+        404: "No run, entity or relation is called so.",
+        408: "The body came too slowly.",
+        413: "The body is too large.",
+        422: "A parameter is missing or out of its bounds.",
+        503: "Too much is asked at once, or the answer took too long.",
+    }.items()
+}

@@ -1,0 +1,238 @@
+"""What the explorer answers about runs, to many at once: no HTTP here."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+
+from modulekge.answers.predictor import Known, Predictor
+from modulekge.answers.questions import Answer, Link, Question
+from modulekge.errors import RunError, unknown
+from modulekge.explain.explanation import Explanation, explain
+from modulekge.explain.relation_patterns import RelationAlgebra, relation_algebra
+from modulekge.run.train import Run, load
+from modulekge.server.about import run_detail, run_summary
+from modulekge.server.batching import Batcher, Taken
+from modulekge.server.lookup import Lookup
+from modulekge.server.neighbourhood import Neighbours
+from modulekge.server.projection import MapMaker
+from modulekge.server.views import AnswerSetView, EntityMap, Neighbourhood, RunDetail, RunSummary
+
+BATCH = 64  # questions that are answered at once
+_WAITING = 1024  # questions that may wait
+_CALLS = 64  # all else that may wait
+_LISTED = 1000  # answers of a set
+
+T = TypeVar("T")
+Watch = Callable[[Taken], None]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Questions of one request, how many answers each, and whether known ones are among them."""
+
+    questions: tuple[Question, ...]
+    k: int
+    known: Known
+
+
+@dataclass(frozen=True, eq=False)
+class ServedRun:
+    """A run that many ask at once.
+
+    Torch is entered by two threads only: one answers questions, those that wait together in one batch; the
+    other does all else in turn. Names are found before anything waits, so that a bad one fails at once.
+    """
+
+    name: str
+    run: Run
+    batch: int = BATCH
+    watch: Watch = lambda taken: None
+
+    @cached_property
+    def lookup(self) -> Lookup:
+        """What is known of the graph."""
+        return Lookup(self.run.dataset)
+
+    @cached_property
+    def predictor(self) -> Predictor:
+        """The run, to be asked by one thread."""
+        return Predictor(self.run)
+
+    @cached_property
+    def answers(self) -> Batcher[Asked, list[list[Answer]]]:
+        """Questions that wait, and their thread."""
+        return Batcher(self._predict_all, self.batch, _WAITING, lambda a: len(a.questions), self.watch)
+
+    @cached_property
+    def calls(self) -> Batcher[Callable[[], Any], Any]:
+        """All else that waits, and its thread."""
+        return Batcher(lambda calls: [call() for call in calls], 1, _CALLS)
+
+    @cached_property
+    def _neighbours(self) -> Neighbours:
+        return Neighbours(self.predictor, self.lookup)
+
+    @cached_property
+    def _map(self) -> MapMaker:
+        return MapMaker.of(self.predictor.table, self.lookup)
+
+    @cached_property
+    def _algebra(self) -> RelationAlgebra:
+        return relation_algebra(self._on_cpu)
+
+    @cached_property
+    def _on_cpu(self) -> Run:
+        """The run for what is computed there whatever the device: explanations and algebra."""
+        model = self.run.model
+        on_cpu = model.entity_scalar.device.type == "cpu"
+        return self.run if on_cpu else replace(self.run, model=deepcopy(model).cpu())
+
+    @cached_property
+    def summary(self) -> RunSummary:
+        """The run at a glance."""
+        return run_summary(self.name, self.run, int(self.lookup.facts.of_relation.sum()))
+
+    @cached_property
+    def detail(self) -> RunDetail:
+        """The run with all that was measured of it."""
+        return run_detail(self.summary, self.run)
+
+    def prepare(self) -> "ServedRun":
+        """Build what answers need, so that nobody waits for it; what is damaged shows here."""
+        self.lookup.prepare()
+        entities, relations = self.run.dataset.entities.names, self.run.dataset.relations.names
+        self.predictor.predict_many(
+            [Question(entities[0], relations[0]), Question(entities[0], None, entities[0])]
+        )
+        _ = self.detail, self.answers, self.calls
+        return self
+
+    def close(self) -> None:
+        """End the threads."""
+        self.answers.close()
+        self.calls.close()
+
+    def predict(self, questions: Sequence[Question], k: int, known: Known) -> "Future[list[list[Answer]]]":
+        """Return the best answers to each question; where there are fewer than ``k``, all."""
+        found = [self.lookup.question(asked, f"questions[{i}].") for i, asked in enumerate(questions)]
+        return self.answers.ask(Asked(tuple(found), k, known))
+
+    def _predict_all(self, batch: Sequence[Asked]) -> list[list[list[Answer]]]:
+        """Answer requests together: one call for all questions of a kind."""
+        found: list[list[list[Answer]]] = [[[] for _ in asked.questions] for asked in batch]
+        kinds: dict[tuple[Known, bool], list[tuple[int, int]]] = {}
+        for i, asked in enumerate(batch):
+            for j, question in enumerate(asked.questions):
+                kinds.setdefault((asked.known, question.relation is None), []).append((i, j))
+        for (known, for_relations), places in kinds.items():
+            size = len(self.run.dataset.relations if for_relations else self.run.dataset.entities)
+            k = min(size, max(batch[i].k for i, _ in places))
+            rows = self.predictor.predict_many([batch[i].questions[j] for i, j in places], k, known)
+            for (i, j), row in zip(places, rows, strict=True):
+                found[i][j] = row[: batch[i].k]
+        return found
+
+    def answer_set(self, question: Question, coverage: float) -> "Future[AnswerSetView]":
+        """Return a prediction set of this coverage."""
+        asked = self.lookup.question(question)
+        return self._later(lambda: self._answer_set(asked, coverage))
+
+    def _answer_set(self, asked: Question, coverage: float) -> AnswerSetView:
+        assert asked.relation is not None
+        found = self.predictor.answer_set(
+            head=asked.head, relation=asked.relation, tail=asked.tail, coverage=coverage
+        )
+        return AnswerSetView(
+            answers=found.answers[:_LISTED],
+            size=len(found.answers),
+            coverage=found.coverage,
+            candidates=found.candidates,
+            triples=found.triples,
+            own=found.own,
+            measured=found.measured,
+            everything=found.everything,
+        )
+
+    def score(self, triples: Sequence[tuple[str, str, str]]) -> "Future[list[Link]]":
+        """Return how probable triples are, and how they rank."""
+        found = [self.lookup.triple(triple, f"triples[{i}].") for i, triple in enumerate(triples)]
+        return self._later(lambda: self.predictor.score(found))
+
+    def explain(self, triple: tuple[str, str, str]) -> "Future[Explanation]":
+        """Return what speaks for a triple."""
+        found = self.lookup.triple(triple)
+        return self._later(lambda: explain(self._on_cpu, *found))
+
+    def neighbourhood(self, name: str, known: int, predicted: int) -> "Future[Neighbourhood]":
+        """Return so many facts around an entity, and so many of its most probable new links."""
+        entity = self.lookup.find_entity(name, "name")
+        return self._later(lambda: self._neighbours.of(entity, known, predicted))
+
+    def map(self, limit: int) -> "Future[EntityMap]":
+        """Return the best-connected entities on a plane."""
+        return self._later(lambda: self._map.of_best(limit))
+
+    def algebra(self) -> "Future[RelationAlgebra]":
+        """Return what the relations are to each other; found once."""
+        return self._later(lambda: self._algebra)
+
+    def _later(self, call: Callable[[], T]) -> "Future[T]":
+        return self.calls.ask(lambda: self._by_name(call))
+
+    def _by_name(self, call: Callable[[], T]) -> T:
+        """Call; what is wrong with the run is said of its name, for its path is nobody's business."""
+        try:
+            return call()
+        except RunError as error:
+            path = rf"(?<![\w.-]){re.escape(str(self.run.folder.path))}(?![\w.-])"
+            raise RunError(re.sub(path, lambda _: self.name, str(error))) from None
+
+
+@dataclass(frozen=True, eq=False)
+class Service:
+    """The runs that are served, by the name each was given.
+
+    >>> service = Service.open([Path("runs/demo")], torch.device("cpu"))  # doctest: +SKIP
+    >>> service["demo"].predict([Question("France", "borders")], 3, "exclude").result()  # doctest: +SKIP
+    """
+
+    runs: Mapping[str, ServedRun]
+
+    @classmethod
+    def open(
+        cls,
+        paths: Iterable[Path],
+        device: torch.device,
+        batch: int = BATCH,
+        watch: Watch = lambda taken: None,
+    ) -> "Service":
+        """Load runs and build what answers need; each is called as its folder, with a number for a second."""
+        runs: dict[str, ServedRun] = {}
+        for path in paths:
+            run = load(path)
+            run.model.to(device)
+            name = _unique(path.resolve().name, runs)
+            runs[name] = ServedRun(name, run, batch, watch).prepare()
+        return cls(runs)
+
+    def __getitem__(self, name: str) -> ServedRun:
+        if name not in self.runs:
+            raise unknown("run", name[:80], self.runs, f"served are {', '.join(self.runs)}")
+        return self.runs[name]
+
+    def close(self) -> None:
+        """End the threads of every run."""
+        for run in self.runs.values():
+            run.close()
+
+
+def _unique(name: str, taken: Mapping[str, object]) -> str:
+    numbered = (f"{name}-{number}" for number in range(2, len(taken) + 3))
+    return next(one for one in (name, *numbered) if one not in taken)

@@ -1,0 +1,126 @@
+"""Optimisers with a state that can be written down, and the precision of matrix products."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+import torch
+from torch import Tensor, nn, optim
+from torch.optim import Optimizer
+
+from modulekge.config import TrainConfig
+from modulekge.errors import ConfigError
+from modulekge.machine import has_bfloat16, kernels
+from modulekge.training.ema import MEAN
+from modulekge.training.plateau import PLATEAU, share_left
+
+# What optimisers remember of a table: numbers in its shape, but for these
+_SHAPES = {**dict.fromkeys(("sum", "exp_avg", "exp_avg_sq", MEAN)), "step": (), PLATEAU: (4,)}
+WHOLE = tuple(name for name, shape in _SHAPES.items() if shape is not None)
+
+
+def make_optimizer(model: nn.Module, config: TrainConfig) -> Optimizer:
+    """Return the optimiser of a model's tables; those without numbers are left out.
+
+    On a GPU its rate and its count of steps lie there too, so that a recorded step reads them.
+    """
+    tables = [table for table in model.parameters() if table.numel()]
+    if not tables[0].is_cuda:
+        kind = optim.Adagrad if config.optimizer == "adagrad" else optim.Adam
+        return kind(tables, lr=config.lr, fused=True)
+    rate = torch.tensor(config.lr, device=tables[0].device)
+    if config.optimizer == "adagrad":
+        return GpuAdagrad(tables, lr=rate)
+    return optim.Adam(tables, lr=rate, capturable=True, fused=True)
+
+
+class GpuAdagrad(optim.Adagrad):
+    r"""$G \mathrel{+}= g^2$, $x \mathrel{-}= \eta\, g / (\sqrt G + \epsilon)$ in one pass over a table."""
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Update the tables that have slopes."""
+        for group in self.param_groups:
+            for table in (table for table in group["params"] if table.grad is not None):
+                total, rate, eps = self.state[table]["sum"], group["lr"], group["eps"]
+                if gpu := kernels("modulekge.kernels.step_triton", table):
+                    gpu.adagrad_(table, table.grad, total, rate, eps)
+                else:
+                    total.addcmul_(table.grad, table.grad)
+                    table.sub_(rate * table.grad / (total.sqrt() + eps))
+
+
+def begin_epoch(optimizer: Optimizer, config: TrainConfig, epoch: int) -> None:
+    r"""$\eta_i = \eta\, \gamma^{i - 1}$ in epoch $i$; after the drop a tenth of it, with memory cleared.
+
+    The rate depends on the epoch and the optimiser's memory alone, so that a run can be continued.
+    """
+    dropped = 0 < config.drop_after < epoch
+    rate = config.lr * config.decay ** (epoch - 1) * (0.1 if dropped else 1) * share_left(optimizer)
+    for group in optimizer.param_groups:
+        group["lr"] = group["lr"].fill_(rate) if isinstance(group["lr"], Tensor) else rate
+    if dropped and epoch == config.drop_after + 1:
+        for memory in optimizer.state.values():
+            for name, quantity in memory.items():
+                if name not in (MEAN, PLATEAU):
+                    quantity.zero_()
+
+
+def state_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
+    """Return the optimiser's memory, a tensor per table and quantity."""
+    return {
+        f"{name}.{quantity}": value
+        for name, table in model.named_parameters()
+        for quantity, value in sorted(optimizer.state.get(table, {}).items())
+    }
+
+
+def load_state(model: nn.Module, optimizer: Optimizer, tensors: dict[str, Tensor]) -> bool:
+    """Give an optimiser back the memory that :func:`state_tensors` took from it; say whether it fits."""
+    tables = dict(model.named_parameters())
+    if state_tensors(model, optimizer).keys() - tensors.keys():
+        return False
+    for key, value in tensors.items():
+        owner, _, quantity = key.rpartition(".")
+        table = tables.get(owner)
+        if table is None or quantity not in _SHAPES or not value.is_floating_point():
+            return False
+        if value.shape != (table.shape if _SHAPES[quantity] is None else _SHAPES[quantity]):
+            return False
+        optimizer.state[table][quantity] = value.to(table.device)
+    return True
+
+
+def pick_device(name: str) -> torch.device:
+    """Return the device of this name; ``auto`` is CUDA where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ConfigError(f"train.device = {name!r}: expected auto, cpu, cuda or cuda:N") from None
+    if device.type not in ("cpu", "cuda") or name.startswith("cpu:"):
+        raise ConfigError(f"train.device = {name!r}: expected auto, cpu, cuda or cuda:N")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ConfigError(
+            f"train.device = {name!r}: this machine has {torch.cuda.device_count()} CUDA devices"
+        )
+    return device
+
+
+def check_matmul(name: str, device: torch.device) -> None:
+    """Refuse what a device has no instructions for."""
+    if name == "bfloat16" and not has_bfloat16(device.type):
+        raise ConfigError('train.matmul = "bfloat16": this CPU has no instructions for it; use "float32"')
+
+
+@contextmanager
+def matmul_precision(name: str, device: torch.device) -> Iterator[None]:
+    """Multiply matrices in float32, in TF32 where the device has it, or in bfloat16 where it has that."""
+    check_matmul(name, device)
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
+    try:
+        with torch.autocast(device.type, torch.bfloat16) if name == "bfloat16" else nullcontext():
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)
