@@ -27,15 +27,15 @@ from measure import plainly
 from torch import Tensor
 
 from modulekge import Dataset, Run, add, load, open_dataset, train
-from modulekge.data.filter_index import KnownAnswers
+from modulekge.data.filter_index import FilterIndex
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.evaluation.evaluate import rank
 from modulekge.evaluation.metrics import metrics
 from modulekge.run.train import begin
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    "UMLS": {"model.k": 32, "train.epochs": 40, "train.every": 5},
-    "CoDEx-S": {"model.k": 32, "train.epochs": 15, "train.every": 5},
+    "UMLS": {"model.k": 32, "train.epochs": 40, "train.eval_every": 5},
+    "CoDEx-S": {"model.k": 32, "train.epochs": 15, "train.eval_every": 5},
 }
 
 
@@ -80,9 +80,9 @@ def mrr(run: Run, asked: list[tuple[str, str, str]]) -> dict[str, float]:
     back = triples.flip(1) + torch.tensor([0, len(dataset.relations), 0])
     questions = torch.cat([triples, back])
     splits = [dataset.questions(split) for split in ("train", "valid", "test")]
-    known = KnownAnswers.of(torch.cat([questions, *splits]), dataset.n_questions)
-    old = metrics(rank(run.model, dataset.questions("valid"), known).rank("bottom"))
-    new = metrics(rank(run.model, questions, known).rank("bottom")) if asked else {}
+    known = FilterIndex.of(torch.cat([questions, *splits]), dataset.n_relations_with_inverses)
+    old = metrics(rank(run.scorer, dataset.questions("valid"), known).rank("bottom"))
+    new = metrics(rank(run.scorer, questions, known).rank("bottom")) if asked else {}
     return {"mrr": new.get("mrr"), "hits@10": new.get("hits@10"), "old": old["mrr"]}
 
 

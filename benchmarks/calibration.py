@@ -19,15 +19,15 @@ import torch
 import modulekge
 from modulekge.answers.predictor import Predictor
 from modulekge.evaluation.calibration import Calibration, calibrate
-from modulekge.evaluation.odds import asked_in_batches
+from modulekge.evaluation.odds import scored_batches
 from modulekge.run.provenance import source_commit
-from modulekge.run.train import Run
+from modulekge.run.run import Run
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "world": {},
     "UMLS": {"train.epochs": 40},
-    "CoDEx-S": {"model.k": 64, "train.epochs": 10, "train.every": 5},
-    "WN18RR": {"model.k": 32, "train.epochs": 5, "train.matmul": "float32"},
+    "CoDEx-S": {"model.k": 64, "train.epochs": 10, "train.eval_every": 5},
+    "WN18RR": {"model.k": 32, "train.epochs": 5, "train.precision": "float32"},
 }
 MIXED, QUICK = 30, ("world", "UMLS")
 LINKS = 100
@@ -49,16 +49,18 @@ def mixed(run: Run, seed: int) -> tuple[float, float]:
     facts = torch.cat([dataset.valid, dataset.test])
     facts = facts[torch.randperm(len(facts), generator=torch.Generator().manual_seed(seed))]
     halves = {"valid": facts[: len(dataset.valid)], "test": facts[len(dataset.valid) :]}
-    found = calibrate(run.model, replace(dataset, **halves)).measured
+    found = calibrate(run.scorer, replace(dataset, **halves)).measured
     return found.sets.share, found.sets.size
 
 
 def all_missing(run: Run, calibration: Calibration) -> dict[str, float]:
     """Share and size of the sets of someone who knows no fact of test: missing facts are rivals."""
-    bars = (calibration.least(relation, COVERAGE)[0] for relation in range(run.dataset.n_questions))
+    bars = (
+        calibration.least(relation, COVERAGE)[0] for relation in range(run.dataset.n_relations_with_inverses)
+    )
     least = torch.tensor([-torch.inf if bar is None else bar for bar in bars])
     held = sizes = facts = 0
-    for asked in asked_in_batches(run.model, run.dataset, "test"):
+    for asked in scored_batches(run.scorer, run.dataset, "test"):
         odds = asked.odds.masked_fill(~asked.candidate, -torch.inf)
         inside = odds >= least[asked.relations, None]
         inside.scatter_(1, odds.argmax(1, keepdim=True), True)

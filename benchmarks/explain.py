@@ -27,7 +27,8 @@ from modulekge.explain.explanation import facts_around, influences
 from modulekge.explain.paths import sample
 from modulekge.models.embedding import Model
 from modulekge.run.folder import RunFolder
-from modulekge.run.train import continue_run, load, resolve
+from modulekge.run.run import load
+from modulekge.run.train import continue_run, resolve
 
 FIGURES = ("score", "log-probability", "reciprocal rank")
 
@@ -51,7 +52,7 @@ def figures(model: Model, dataset: Dataset, triples: Tensor) -> Tensor:
     scores = model(questions[:, 0], questions[:, 1])
     rows = (scores, scores.log_softmax(1))
     found = [row.gather(1, questions[:, 2:])[:, 0].double() for row in rows]
-    found.append(1 / rank(model, questions, dataset.known).rank("mean"))
+    found.append(1 / rank(model.scorer(), questions, dataset.known).rank("mean"))
     return torch.stack([(values[:n] + values[n:]) / 2 for values in found], 1)
 
 

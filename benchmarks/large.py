@@ -32,7 +32,7 @@ _WARM = 8  # steps that are not timed
 def mrr(model, dataset, count):
     """Return the filtered MRR of so many questions of valid."""
     questions = dataset.questions("valid")[:: max(1, 2 * len(dataset.valid) // count)]
-    return metrics(rank(model, questions, dataset.known).rank("bottom"))["mrr"]
+    return metrics(rank(model.scorer(), questions, dataset.known).rank("bottom"))["mrr"]
 
 
 def trained(args):
@@ -61,7 +61,7 @@ def trained(args):
             mean = step.mean(1) / (args.look * args.batch)
             curve.append((i + 1, round(mean, 4)))
             elapsed = time.perf_counter() - clock
-            if group.least(elapsed < args.seconds) == 0:
+            if group.all_min(elapsed < args.seconds) == 0:
                 break
             step.begin(1)
         elif i == _WARM - 1:
@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--look", type=int, default=16, help="steps from one look at the loss to the next")
     parser.add_argument("--ranked", type=int, default=500, help="questions of valid that are ranked")
     found = trained(parser.parse_args())
-    if workers().leads:
+    if workers().is_main:
         print(json.dumps(found))
     part()
 

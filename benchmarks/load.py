@@ -34,7 +34,8 @@ from modulekge.answers.questions import Question
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.run.folder import RunFolder
-from modulekge.run.train import NO_RECIPE, begin, load, resolve
+from modulekge.run.run import load
+from modulekge.run.train import NO_RECIPE, begin, resolve
 
 ENTITIES, RELATIONS, TRIPLES = 40_943, 11, 93_003  # of WN18RR
 BAD = [

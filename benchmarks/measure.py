@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from modulekge.config import Config
-from modulekge.data.filter_index import KnownAnswers
+from modulekge.data.filter_index import FilterIndex
 from modulekge.errors import ModulekgeError
 from modulekge.models.embedding import Model
 from modulekge.training.optimizers import begin_epoch, make_optimizer
@@ -101,4 +101,4 @@ def random_questions(entities: int, relations: int, count: int, device: torch.de
     """Questions about nothing, on the device where they are asked."""
     sizes = torch.tensor([entities, relations, entities], device=device)
     triples: Tensor = (torch.rand(count, 3, device=device, dtype=torch.float64) * sizes).long()
-    return Questions(triples, None, KnownAnswers.of(triples[:1].cpu(), relations).to(device))
+    return Questions(triples, None, FilterIndex.of(triples[:1].cpu(), relations).to(device))

@@ -21,7 +21,7 @@ import torch
 from measure import PlainStep, best_of, plainly, time_steps
 from peers import measure_pykeen, measure_pytorch
 
-from modulekge.algebra.parametrizations import UNIT_CHARTS
+from modulekge.algebra.parametrizations import UNIT_PARAMETRIZATIONS
 from modulekge.config import Config
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
@@ -45,7 +45,7 @@ def measure_row(
     plain = {"kind": "softmax", "candidates": "all", "answers": "one"}
     plain |= dict.fromkeys(("smoothing", "relations", "degree", "frequency"), 0.0)
     fixed = {"optimizer": "adagrad", "dropout": 0.0}
-    own = {"reciprocal": "own", "bias": False, "chart": args.chart}
+    own = {"reciprocal": "own", "bias": False, "parametrization": args.parametrization}
     config = resolve(dataset, spec.name, [{"train": train | fixed, "loss": plain, "model": {"k": k} | own}])
     model = new_model(config, dataset)
     spec = model.spec
@@ -61,7 +61,7 @@ def measure_row(
         }
     asked = dataset.questions("test")
     with matmul_precision(args.matmul, device):
-        ranking = best_of(lambda: rank(model, asked, dataset.known), device, 2)
+        ranking = best_of(lambda: rank(model.scorer(), asked, dataset.known), device, 2)
     return {
         "row": spec.name,
         "k": k,
@@ -76,12 +76,12 @@ def measure_row(
 
 
 def floor(spec: ModelSpec, dataset: Dataset, config: Config, device: torch.device) -> float:
-    """Three products, and each byte once: tables and their memory, entities and slopes, scores."""
+    """Three products, and each byte once: tables and their memory, entities and gradients, scores."""
     b, e, reals = config.train.batch, -(-len(dataset.entities) // 64) * 64, spec.query_size * config.model.k
-    half = config.train.matmul == "bfloat16" and device.type == "cuda"
+    half = config.train.precision == "bfloat16" and device.type == "cuda"
     kind, word = (torch.bfloat16, 2) if half else (torch.float32, 4)
     q, t, s = (torch.randn(*shape, device=device, dtype=kind) for shape in ((b, reals), (e, reals), (b, e)))
-    with matmul_precision(config.train.matmul, device):
+    with matmul_precision(config.train.precision, device):
         products = best_of(lambda: (q @ t.T, s @ t, s.T @ q), device)
     source = torch.empty(1 << 26, device=device)
     target = torch.empty_like(source)
@@ -110,7 +110,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=500)
     parser.add_argument("--reals", type=int, default=512)
     parser.add_argument("--matmul", default="float32", choices=["float32", "tf32", "bfloat16"])
-    parser.add_argument("--chart", default="normalised", choices=list(UNIT_CHARTS))
+    parser.add_argument("--parametrization", default="normalised", choices=list(UNIT_PARAMETRIZATIONS))
     parser.add_argument("--steps", type=int, default=0, help="0: 200 on a GPU, 5 on a CPU")
     parser.add_argument("--plain", action="store_true")
     parser.add_argument("--peer", action="store_true")

@@ -53,14 +53,14 @@ def measured() -> Measured:
     config = make_config(
         [{"model": {"name": "ComplEx"}, "train": {"epochs": 10, "batch": 200, "every": 100}}]
     )
-    model = Model(MODELS["ComplEx"], len(dataset.entities), dataset.n_questions, K, tied=True)
+    model = Model(MODELS["ComplEx"], len(dataset.entities), dataset.n_relations_with_inverses, K, tied=True)
     model.draw(torch.Generator().manual_seed(0), 0.1, 1.0)
     for _ in fit(model, dataset, make_optimizer(model, config.train), config):
         pass
     with torch.no_grad():
         model.entity_scalar[::10] = model.entity_scalar[0].clone()
     model = model.double()  # in which no two evaluators round two scores past each other
-    return Measured(model, dataset, evaluate(model, dataset, "test"))
+    return Measured(model, dataset, evaluate(model.scorer(), dataset, "test"))
 
 
 def test_pykeen(measured):
@@ -135,9 +135,13 @@ def test_libkge(measured):
 
 def test_without_ties_all_rules_are_one(measured):
     model = Model(
-        MODELS["ComplEx"], len(measured.dataset.entities), measured.dataset.n_questions, K, tied=True
+        MODELS["ComplEx"],
+        len(measured.dataset.entities),
+        measured.dataset.n_relations_with_inverses,
+        K,
+        tied=True,
     )
     model.draw(torch.Generator().manual_seed(1), 1.0, 1.0).double()
-    apart = replace(measured, model=model, report=evaluate(model, measured.dataset, "test"))
+    apart = replace(measured, model=model, report=evaluate(model.scorer(), measured.dataset, "test"))
     assert {ties for _, ties in libkge_ranks(apart)} == {1}
     assert apart.report.ties["bottom"] == apart.report.ties["top"] == apart.report.ties["mean"]

@@ -8,7 +8,7 @@ What it leaves must load or say what is missing, ``modulekge resume`` must end i
 too and resumed again), and all of its files must then be those of the training that was left alone, bit for
 bit but for seconds. Then every other command that writes is killed: what it should make is whole or absent,
 the run it reads is as it was, and asked again it makes the same. Prints a line per kill and how many were
-survived; exits with 1 if not all were. Needs a system that forks.
+survived; exits with 1 if not all were. Estimate a system that forks.
 """
 
 import argparse
@@ -31,7 +31,7 @@ import torch
 
 from modulekge import cli
 
-SETTINGS = {"model.k": 4, "train.epochs": 8, "train.every": 2, "train.batch": 2048, "train.average": 0.9}
+SETTINGS = {"model.k": 4, "train.epochs": 8, "train.eval_every": 2, "train.batch": 2048, "train.ema": 0.9}
 TRAIN = ["train", "world", "--model", "ModulE-RC", "--recipe", "none", "--out", "run"]
 TRAIN += [part for key, value in SETTINGS.items() for part in ("--set", f"{key}={value}")]
 TIMES = ("seconds", "triples_per_second", "train_seconds")  # all that may differ
@@ -151,7 +151,7 @@ def _functions(thread: int | None) -> Iterator[str]:
 
 
 def contents(path: Path) -> dict[str, Any]:
-    """Return all there is at a path, without times and without the circumstances of a run."""
+    """Return all there is at a path, without times and without the provenance of a run."""
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
     found = {str(file.relative_to(path)): file for file in files if file.is_file()}
     return {name: _timeless(file) for name, file in found.items() if file.name not in ("run.json", ".lock")}

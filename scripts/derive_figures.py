@@ -150,7 +150,7 @@ def reproduced() -> str:
     kinds = {
         "": "recipe",
         "-paper": "the paper's rate and penalty",
-        "-plus": "extended: see below",
+        "-extended": "extended: see below",
     }
     for data in _BOTH:
         for model in reversed(_OURS):
@@ -186,7 +186,7 @@ _CHANGED = {
     (("train.decay", 0.9),): "rate x .9 after each epoch (also: to a tenth over 22 epochs)",
     (("train.decay", 0.1),): "rate x .1 after each epoch, to the letter",
     (("train.decay", 0.9886),): "rate to a tenth over 200 epochs",
-    (("loss.answers", "all"),): "all tails of (h, r) at once (KvsAll), softmax",
+    (("loss.targets", "all"),): "all tails of (h, r) at once (KvsAll), softmax",
 }
 
 
@@ -199,7 +199,7 @@ def interpretations() -> str:
         name = _READ_AS[cell.model] if not cell.settings else _CHANGED.get(cell.settings, "")
         if not name:
             rest = dict(cell.settings)
-            name = "logistic loss, penalty .01" + (", KvsAll" if "loss.answers" in rest else "")
+            name = "logistic loss, penalty .01" + (", KvsAll" if "loss.targets" in rest else "")
         result = read_result(cell, KEPT / "studies")
         epochs = " (80 epochs)" if ("train.epochs", 80) in cell.settings else ""
         cells = (
@@ -218,7 +218,7 @@ def logistic_search() -> str:
     found: dict[float, dict[str, str]] = {}
     for (cell,) in STUDIES["interpretations"].cells():
         if cell.split == "valid" and (result := read_result(cell, KEPT / "studies")):
-            rate = dict(cell.settings)["penalty.strength"]
+            rate = dict(cell.settings)["regularizer.weight"]
             found.setdefault(rate, {})[cell.dataset] = number(max(mrr for _, mrr in result.curve))
     rows = [("penalty", *(f"{rate:g}" for rate in sorted(found)))]
     rows += [(data, *(found[rate].get(data, "") for rate in sorted(found))) for data in _BOTH]
@@ -280,7 +280,7 @@ def best() -> str:
     rows = [("test", "MRR", "95 % interval", "Hits@1", "Hits@3", "Hits@10", "seeds")]
     for data in _BOTH:
         for model in ("ComplEx", "BiQUE", *reversed(_OURS)):
-            label = f"{model}-beyond"
+            label = f"{model}-best"
             if any((KEPT / "studies").glob(f"{data}-{label}-seed*")):
                 hits = (test(data, label, m) for m in _METRICS[1:])
                 figures = test(data, label), interval(data, label), *hits
@@ -401,14 +401,14 @@ def readme() -> str:
     embeddings = {"FB15k-237": "MetaSD", "WN18RR": "HousE"}
     for data in _BOTH:
         own = (f"{test(data, m, digits=3)} ({seeds(data, m)} seeds)" for m in _README_ROWS)
-        top = f"{test(data, f'{bests[data]}-beyond', digits=3)}, {bests[data]} (three seeds)"
+        top = f"{test(data, f'{bests[data]}-best', digits=3)}, {bests[data]} (three seeds)"
         paths = ", ".join(f"{name} {published(name, data)}" for name in ("NBFNet", "AdaProp"))
         other = f"{published(embeddings[data], data)}, {embeddings[data]}"
         rows.append((data, paper(data, "ModulE-HH"), *own, top, other, paths))
     return _table(rows)
 
 
-_README_ROWS = ("ModulE-HH", "ModulE-HH-plus", "ModulE-HH-beyond")
+_README_ROWS = ("ModulE-HH", "ModulE-HH-extended", "ModulE-HH-best")
 _FUNCTIONS = {
     name: function
     for name, function in list(globals().items())

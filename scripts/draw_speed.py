@@ -19,7 +19,7 @@ def groups() -> list[tuple[str, dict[str, float]]]:
     found = []
     for name in ("speed-h200.json", "speed-cpu.json"):
         for run in json.loads((RESULTS / name).read_text("utf-8")):
-            if run.get("chart", "normalised") != "normalised" or run["matmul"] == "bfloat16":
+            if run.get("parametrization", "normalised") != "normalised" or run["matmul"] == "bfloat16":
                 continue
             bars: dict[str, float] = {}
             for row in run["measured"]:

@@ -23,7 +23,8 @@ from modulekge.data.readers.files import problems, read_file
 from modulekge.data.reading import read_dataset
 from modulekge.errors import ModulekgeError
 from modulekge.run.folder import RunFolder
-from modulekge.run.train import load, train
+from modulekge.run.run import load
+from modulekge.run.train import train
 
 SOURCE = str(Path(modulekge.__file__).parent)
 LINES = "".join(f"e{i % 7}\tr{i % 2}\te{(3 * i + 1) % 7}\n" for i in range(20))
@@ -104,7 +105,7 @@ def text_targets(folder: Path) -> Iterator[Target]:
 def run_targets(folder: Path) -> Iterator[Target]:
     """Yield a reader for each file of a run, which stands beside the others as they should be."""
     (folder / "graph.tsv").write_text(LINES)
-    settings = {"model.k": 2, "train.epochs": 1, "train.every": 1}
+    settings = {"model.k": 2, "train.epochs": 1, "train.eval_every": 1}
     path = train(read_dataset(folder / "graph.tsv"), "ModulE-HH", settings, folder / "run").folder.path
     run = RunFolder(path)
     readers = {

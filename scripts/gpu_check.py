@@ -1,8 +1,8 @@
-"""Prove that a GPU computes what the CPU computes, for every row: losses, slopes, ranks.
+"""Prove that a GPU computes what the CPU computes, for every row: losses, gradients, ranks.
 
     python scripts/gpu_check.py        (or: make gpu-check)
 
-Needs PyTorch with CUDA and this library, nothing else. Prints a line per check and row and, as its last
+Estimate PyTorch with CUDA and this library, nothing else. Prints a line per check and row and, as its last
 line, how many passed; exits with 1 if any did not.
 """
 
@@ -11,15 +11,15 @@ import warnings
 from dataclasses import replace
 
 import torch
+from modulekge.models.back import Back
 from torch import Tensor
 
 from modulekge.algebra.parametrizations import EXPONENTIAL
-from modulekge.config import AskingConfig, Config, make_config
+from modulekge.config import Config, RerankConfig, make_config
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.evaluation.evaluate import rank
 from modulekge.machine import compiled, repeatable
-from modulekge.models.back import Back
 from modulekge.models.embedding import Model
 from modulekge.models.spec import Build, ModelSpec
 from modulekge.models.table import MODELS, TABLE_1
@@ -27,7 +27,7 @@ from modulekge.training import step as steps
 from modulekge.training.optimizers import begin_epoch, make_optimizer
 from modulekge.training.questions import Questions
 from modulekge.training.step import Step
-from modulekge.training.tables import PlainTables, slopes_of
+from modulekge.training.tables import PlainTables, gradients_of
 
 ENTITIES, RELATIONS, K, BATCH = 301, 5, 10, 64
 LOSSES = (
@@ -50,28 +50,28 @@ def graph() -> Dataset:
 
 def fresh(spec: ModelSpec, dataset: Dataset, device: str, back: float = 0.0) -> Model:
     """The same random weights on any device."""
-    model = Model(spec, ENTITIES, dataset.n_questions, K)
-    model.back = Back(AskingConfig(back, back, back), dataset.questions("train"))
+    model = Model(spec, ENTITIES, dataset.n_relations_with_inverses, K)
+    model.back = Back(RerankConfig(back, back, back), dataset.questions("train"))
     return model.draw(torch.Generator().manual_seed(1), 0.3, 1.0).to(device)
 
 
 def trained(
     spec: ModelSpec, dataset: Dataset, config: Config, device: str
 ) -> tuple[list[float], list[Tensor]]:
-    """Losses of consecutive steps, and the size of the slopes of the first."""
+    """Losses of consecutive steps, and the size of the gradients of the first."""
     model = fresh(spec, dataset, device)
     optimizer = make_optimizer(model, config.train)
     questions = Questions.of(dataset, config.loss, torch.device(device))
     step = Step(model, questions, optimizer, config)
     begin_epoch(optimizer, config.train, 1)
-    losses, slopes = [], []
+    losses, gradients = [], []
     for rows in torch.arange(7 * BATCH).split(BATCH):
         step.begin(1)
         step(rows.to(device))
         losses.append(step.mean(BATCH))
         memory = [optimizer.state[t]["sum"] for t in model.parameters() if t.numel()]
-        slopes = slopes or [total.sqrt().cpu() for total in memory]  # Adagrad has summed one square yet
-    return losses, slopes
+        gradients = gradients or [total.sqrt().cpu() for total in memory]  # Adagrad has summed one square yet
+    return losses, gradients
 
 
 def apart(ours: Tensor, theirs: Tensor) -> float:
@@ -93,7 +93,7 @@ def check_training(
 
 
 def check_chosen(spec: ModelSpec, dataset: Dataset, build: Build | None = None) -> tuple[float, float]:
-    """Scores of drawn candidates and their slopes; on the GPU of entities that are built so."""
+    """Scores of drawn candidates and their gradients; on the GPU of entities that are built so."""
     rows = torch.randint(ENTITIES, (BATCH, 40), generator=torch.Generator().manual_seed(2))
     results = []
     for device in ("cpu", "cuda"):
@@ -102,8 +102,8 @@ def check_chosen(spec: ModelSpec, dataset: Dataset, build: Build | None = None) 
         faster = build if device == "cuda" else None
         scores = model.scores_each(model.queries(heads, relations), rows.to(device), faster)
         scores.square().mean().backward()
-        slopes = [t.grad.cpu() for t in model.parameters() if t.grad is not None]
-        results.append((scores.detach().cpu(), slopes))
+        gradients = [t.grad.cpu() for t in model.parameters() if t.grad is not None]
+        results.append((scores.detach().cpu(), gradients))
     (here, mine), (there, theirs) = results
     return apart(there, here), max(apart(a, b) for a, b in zip(theirs, mine, strict=True))
 
@@ -116,13 +116,13 @@ def check_drawn(spec: ModelSpec, dataset: Dataset) -> tuple[float, float]:
     for steps._WORTH_COMPILING["cuda"] in (0.0, float("inf")):
         ways.append(trained(spec, dataset, make_config([settings]), "cuda"))
     steps._WORTH_COMPILING["cuda"] = worth
-    (losses, slopes), (plain, by_plain) = ways
+    (losses, gradients), (plain, by_plain) = ways
     found = apart(torch.tensor(losses), torch.tensor(plain))
-    return found, max(apart(a, b) for a, b in zip(slopes, by_plain, strict=True))
+    return found, max(apart(a, b) for a, b in zip(gradients, by_plain, strict=True))
 
 
 def check_many(dataset: Dataset) -> tuple[float, float]:
-    """Slopes of far more rows than the tables have, added up: twice the same on the GPU, and the CPU's."""
+    """Gradients of far more rows than the tables have, added up: twice the same on the GPU, and the CPU's."""
     count, draw = 30 * ENTITIES, torch.Generator().manual_seed(3)
     ids, relations = (torch.randint(n, (count,), generator=draw) for n in (ENTITIES, 2 * RELATIONS))
     results = []
@@ -134,7 +134,7 @@ def check_many(dataset: Dataset) -> tuple[float, float]:
             part.grad = torch.randn(part.shape, generator=draw).to(device)
         with repeatable():
             PlainTables(model).add(ids.to(device), relations.to(device), few)
-        results.append(torch.cat([slopes_of(table).flatten().cpu() for table in model.parameters()]))
+        results.append(torch.cat([gradients_of(table).flatten().cpu() for table in model.parameters()]))
     here, there, again = results
     return float(not torch.equal(there, again)), apart(there, here)
 
@@ -167,12 +167,12 @@ def check_fallback(dataset: Dataset) -> tuple[float, float]:
         Step._take = take  # type: ignore[method-assign]
 
 
-def passes(model: str, check: str, value: float, slope: float) -> bool:
+def passes(model: str, check: str, value: float, gradient: float) -> bool:
     """Print how far apart the devices are, and judge it; bfloat16 has eight bits."""
     most_value, most_slope = (1e-2, 2e-2) if check == "bfloat16" else (2e-3, 2e-4)
-    good = value < most_value and slope < most_slope
+    good = value < most_value and gradient < most_slope
     mark = "ok  " if good else "FAIL"
-    print(f"{mark} {model:18} {check:8} value {value:.1e}  slopes {slope:.1e}", flush=True)
+    print(f"{mark} {model:18} {check:8} value {value:.1e}  gradients {gradient:.1e}", flush=True)
     return good
 
 
@@ -182,7 +182,7 @@ def main() -> None:
         raise SystemExit("no CUDA device: nothing to check; run this where torch.cuda.is_available()")
     dataset, passed = graph(), list[bool]()
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
-    short = [replace(spec.charted(EXPONENTIAL), name=f"{spec.name}, exp") for spec in TABLE_1[-3:]]
+    short = [replace(spec.parametrized(EXPONENTIAL), name=f"{spec.name}, exp") for spec in TABLE_1[-3:]]
     for spec in (*MODELS.values(), *short):
         found = {f"train {i}": check_training(spec, dataset, loss) for i, loss in enumerate(LOSSES)}
         if spec.score.name == "inner":

@@ -23,7 +23,7 @@ import torch
 ROOT = Path(__file__).parent.parent
 JOB = ROOT / "tests" / "distributed" / "job.py"
 TRAIN = ["-m", "modulekge", "train", "world", "--model", "ModulE-HH", "--recipe", "none"]
-TRAIN += ["--set", "train.epochs=6", "--set", "train.every=1"]
+TRAIN += ["--set", "train.epochs=6", "--set", "train.eval_every=1"]
 NEAR = 1e-5  # of a loss, relative
 
 

@@ -12,11 +12,13 @@ from hypothesis import settings
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # kernels run here as Python; Triton reads this when imported
 
+import modulekge
 from modulekge import machine
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.run.folder import RunFolder
-from modulekge.run.train import NO_RECIPE, Run, begin, load, resolve
+from modulekge.run.run import Run, load
+from modulekge.run.train import NO_RECIPE, begin, resolve
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no finding
 settings.load_profile("untimed")
@@ -52,9 +54,9 @@ def _no_user_folders(monkeypatch, tmp_path):
 def as_written():
     """Import a module of kernels without checks of shapes, which others get in tests but Triton is not."""
 
-    def load(beside, name="kernels"):
-        path = Path(beside.__file__).with_name(f"{name}.py")
-        whole = f"{beside.__package__}.{name}"
+    def load(name):
+        whole = f"modulekge.kernels.{name}"
+        path = Path(modulekge.__file__).parent / "kernels" / f"{name}.py"
         spec = importlib.util.spec_from_file_location(whole, path)
         module = importlib.util.module_from_spec(spec)
         sys.modules[whole] = module  # for kernels that use these

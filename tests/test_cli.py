@@ -79,7 +79,7 @@ def test_models_prints_table_1(tmp_path):
     rows = {line.split()[0]: line.split() for line in text.splitlines() if line.strip()}
     assert " ".join(rows["ModulE-HH"][1:]) == "H H GL(1,H) U_H(1) N_H/R inner 7k 7k 8k / 8k 4k"
     assert " ".join(rows["NagE"][1:]) == "R R^3 S^f SO(3) N_R^3/R distance 3k 3k 4k / 4k 3k"
-    minimal = call("models", "--chart", "exponential", cwd=tmp_path).stdout
+    minimal = call("models", "--parametrization", "exponential", cwd=tmp_path).stdout
     assert "7k / 7k" in minimal
     assert len(json.loads(call("models", "--json", cwd=tmp_path).stdout)) == len(MODELS)
 
@@ -145,7 +145,7 @@ def test_what_is_chosen_by_rule_is_shown_with_reasons(graph, tmp_path):
     assert (named.stderr, 'name = "ModulE-HH"' in named.stdout) == ("", True)
     by_rule = call("train", "world", "--recipe", "none", "--dry-run", cwd=tmp_path)
     assert 'name = "ModulE-RC"' in by_rule.stdout
-    assert "penalty.strength" in by_rule.stderr
+    assert "regularizer.weight" in by_rule.stderr
 
 
 BAD = {
@@ -192,8 +192,8 @@ BAD = {
     ),
     "one column twice": (["data", "info", "wide.csv", "--columns", "01,1,2"], "columns '01,1,2': expected"),
     "relations that cannot be predicted": (
-        ["train", "graph.tsv", "--model", "RotatE", "--set", "loss.relations=1", "--out", "new"],
-        "its scores are not linear in the relation; set loss.relations = 0",
+        ["train", "graph.tsv", "--model", "RotatE", "--set", "loss.relation_prediction=1", "--out", "new"],
+        "its scores are not linear in the relation; set loss.relation_prediction = 0",
     ),
     "relations that cannot be tied": (
         ["train", "graph.tsv", "--model", "ModulE-HH", "--set", "model.reciprocal=tied", "--out", "new"],

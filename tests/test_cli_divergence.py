@@ -7,8 +7,8 @@ from program import call
 from safetensors.torch import load_file
 
 GRAPH = "".join(f"e{i % 60}\tr{i % 3}\te{(5 * i + 1) % 40}\n" for i in range(240))
-SMALL = ("model.k=4", "train.epochs=2", "train.every=1", "train.batch=64")
-STEEP = ("penalty.p=6", "penalty.form=G", "penalty.moved=1")  # of 1,000 it is no float
+SMALL = ("model.k=4", "train.epochs=2", "train.eval_every=1", "train.batch=64")
+STEEP = ("regularizer.p=6", "regularizer.form=G", "regularizer.moved=1")  # of 1,000 it is no float
 
 
 def chosen(*settings):
@@ -29,7 +29,7 @@ def all_finite(path):
 @pytest.mark.parametrize("loss", ["softmax", "logistic"])
 def test_a_run_that_diverges_keeps_what_was_good_and_can_go_on(place, loss, average):
     options = ["--model", "ModulE-HH", "--out", "run"]
-    settings = chosen(*SMALL, f"loss.kind={loss}", f"train.average={average}", *STEEP)
+    settings = chosen(*SMALL, f"loss.kind={loss}", f"train.ema={average}", *STEEP)
     assert call("train", "graph.tsv", *options, *settings, cwd=place).returncode == 0
     run = place / "run"
     kept = {
@@ -55,7 +55,9 @@ def test_a_run_that_diverges_keeps_what_was_good_and_can_go_on(place, loss, aver
 def test_squares_that_overflow_at_once_leave_no_weights_and_no_report(place):
     """Adagrad divides by their sum, so that infinite ones would leave the rows where they are for ever."""
     options = ["--model", "ModulE-HH", "--out", "run"]
-    huge = chosen(*SMALL, "loss.kind=logistic", "train.lr=1000", "model.scalar_scale=100000", "penalty.p=6")
+    huge = chosen(
+        *SMALL, "loss.kind=logistic", "train.lr=1000", "model.scalar_scale=100000", "regularizer.p=6"
+    )
     failed = call("train", "graph.tsv", *options, *huge, cwd=place)
     assert failed.returncode == 2  # though the loss itself is a number
     assert "entity_scalar.sum became infinite or no number in epoch 1;" in failed.stderr

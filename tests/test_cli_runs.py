@@ -15,7 +15,16 @@ from modulekge.models.table import MODELS
 from modulekge.render.plot import curves_plot
 
 GRAPH = "".join(f"e{i}\tr{i % 3}\te{(5 * i + 1) % 40}\n" for i in range(240))
-SMALL = ["--set", "model.k=4", "--set", "train.epochs=4", "--set", "train.every=2", "--set", "train.batch=64"]
+SMALL = [
+    "--set",
+    "model.k=4",
+    "--set",
+    "train.epochs=4",
+    "--set",
+    "train.eval_every=2",
+    "--set",
+    "train.batch=64",
+]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import pytest
 from program import call
 
 from modulekge import __version__
-from modulekge.server.server import Door
+from modulekge.server.server import Bind
 
 
 @pytest.fixture
@@ -120,9 +120,9 @@ def test_what_is_not_installed_is_named(run, tmp_path, monkeypatch):
 
 
 def test_who_may_ask():
-    assert Door().known_as == {"localhost", "127.0.0.1", "::1"}
-    assert Door("127.0.0.9").local
-    assert not Door("0.0.0.0", public=True).local
-    assert {"box", socket.gethostname().lower()} <= Door(
+    assert Bind().known_as == {"localhost", "127.0.0.1", "::1"}
+    assert Bind("127.0.0.9").local
+    assert not Bind("0.0.0.0", public=True).local
+    assert {"box", socket.gethostname().lower()} <= Bind(
         "0.0.0.0", token="long enough", names=("BOX",)
     ).known_as

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from modulekge.config import (
     Config,
+    RerankConfig,
     TrainConfig,
     make_config,
     nested,
@@ -67,7 +68,7 @@ def test_settings_of_the_command_line(text, expected):
         ("train.optimizer=sgd", "expected one of adagrad, adam"),
         ("train.lr=nan", "expected a number from"),
         ("loss.smoothing=1.5", "expected a number from 0 to 0.999"),
-        ("penalty.p=1", "from 2 to 6"),
+        ("regularizer.p=1", "from 2 to 6"),
         ("train.epochs", "expected section.key=value"),
         ("=5", "expected section.key=value"),
     ],
@@ -90,3 +91,48 @@ def test_a_recipe_that_is_not_there_or_not_toml(tmp_path):
     (tmp_path / "bad.toml").write_text("[train")
     with pytest.raises(ConfigError, match="not valid TOML"):
         read_config(tmp_path / "bad.toml")
+
+
+FORMER = """
+data = "world"
+[model]
+chart = "angles"
+[loss]
+kind = "adversarial"
+answers = "all"
+relations = 0.5
+degree = 0.1
+frequency = 0.2
+[penalty]
+strength = 0.25
+p = 2
+[train]
+every = 3
+average = 0.9
+matmul = "tf32"
+plateau = 7
+[asking]
+back = 0.5
+rivals = 0.25
+counts = 1.0
+"""
+
+
+def test_settings_by_their_former_names_are_those_of_today(tmp_path):
+    """Recipes, run folders and commands of before go on working."""
+    path = tmp_path / "old.toml"
+    path.write_text(FORMER)
+    config = make_config([read_config(path)])
+    assert (config.model.parametrization, config.loss.kind) == ("angles", "self-adversarial")
+    assert config.loss.targets == "all"
+    loss = config.loss
+    assert (loss.relation_prediction, loss.degree_weight, loss.subsampling) == (0.5, 0.1, 0.2)
+    assert (config.regularizer.weight, config.regularizer.p) == (0.25, 2)
+    train = config.train
+    assert (train.eval_every, train.ema, train.precision, train.plateau_steps) == (3, 0.9, "tf32", 7)
+    assert config.rerank == RerankConfig(0.5, 0.25, 1.0)
+    assert make_config([parse_setting("penalty.strength=0.5")]).regularizer.weight == 0.5
+    assert make_config([{"asking": {"back": 1.0}}]).rerank.inverse == 1.0
+    assert "penalty" not in write_config(config)
+    with pytest.raises(ConfigError, match=r"unknown key regularizer\.strenth"):
+        make_config([{"penalty": {"strenth": 1.0}}])

@@ -9,14 +9,14 @@
 from pathlib import Path
 
 from modulekge.answers.predictor import Predictor, predict
-from modulekge.answers.questions import Answer, AnswerSet, Link, Question
+from modulekge.answers.questions import Answer, Link, PredictionSet, Question
 from modulekge.data.dataset import Dataset, Split
 from modulekge.data.registry import open_dataset
 from modulekge.evaluation import report as _report
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.report import Report
 from modulekge.explain.explanation import Explanation, explain
-from modulekge.explain.relation_patterns import RelationAlgebra, relation_algebra
+from modulekge.explain.relation_patterns import RelationPatterns, relation_patterns
 from modulekge.export.formats import Export, export
 from modulekge.export.index import EntityIndex
 from modulekge.models.embedding import Model
@@ -24,21 +24,21 @@ from modulekge.models.spec import ModelSpec, row
 from modulekge.models.table import MODELS
 from modulekge.run.add import add
 from modulekge.run.calibrate import calibrate
-from modulekge.run.rerank import sharpen
-from modulekge.run.train import Run, load, resume, train
+from modulekge.run.rerank import rerank
+from modulekge.run.run import Run, load
+from modulekge.run.train import resume, train
 from modulekge.version import __version__
 
 
 def evaluate(run: Run | str | Path, split: Split = "test") -> Report:
     """Rank every question of a split of the run's own graph."""
     run = run if isinstance(run, Run) else load(run)
-    return _report.evaluate(run.model, run.dataset, split)
+    return _report.evaluate(run.scorer, run.dataset, split)
 
 
 __all__ = [
     "MODELS",
     "Answer",
-    "AnswerSet",
     "Calibration",
     "Dataset",
     "EntityIndex",
@@ -47,9 +47,10 @@ __all__ = [
     "Link",
     "Model",
     "ModelSpec",
+    "PredictionSet",
     "Predictor",
     "Question",
-    "RelationAlgebra",
+    "RelationPatterns",
     "Report",
     "Run",
     "__version__",
@@ -61,9 +62,9 @@ __all__ = [
     "load",
     "open_dataset",
     "predict",
-    "relation_algebra",
+    "relation_patterns",
+    "rerank",
     "resume",
     "row",
-    "sharpen",
     "train",
 ]

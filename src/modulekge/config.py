@@ -18,10 +18,10 @@ class ModelConfig:
 
     name: str = "ModulE-HH"
     k: int = 128  # blocks: the paper's embedding multiplier
-    chart: Literal["normalised", "exponential", "angles"] = "normalised"
+    parametrization: Literal["normalised", "exponential", "angles"] = "normalised"  # of unit elements
     reciprocal: Literal["own", "tied"] = "own"  # heads are asked for with relations of their own, or adjoints
     scalar_scale: float = 1e-3  # standard deviation of free scalars at the start
-    vector_scale: float = 1.0  # scale of the numbers that chart unit elements at the start
+    vector_scale: float = 1.0  # scale of the numbers that parametrize unit elements at the start
     bias: bool = False  # each entity adds a learned number to its scores
     score_weights: tuple[float, ...] = ()  # where the learned weights of a score start; empty: at its own
     scalar: str = ""
@@ -35,28 +35,26 @@ class ModelConfig:
 class LossConfig:
     """What is minimised: over which candidates, with which answers, how weighted."""
 
-    kind: Literal["softmax", "logistic", "adversarial"] = "softmax"
+    kind: Literal["softmax", "logistic", "self-adversarial"] = "softmax"
     candidates: Literal["all", "sampled", "shared"] = "all"  # entities, or negatives per question or batch
     negatives: int = 256  # how many are sampled; those known to be true are left out
-    answers: Literal["one", "all"] = (
-        "one"  # a question per triple, or per (head, relation) with all its tails
-    )
+    targets: Literal["one", "all"] = "one"  # a triple's tail, or all known tails of (head, relation): KvsAll
     smoothing: float = 0.0  # this share of the target is spread over all entities
-    degree: float = 0.0  # a in the weight 1 - a + a deg(t) / max deg of a question with answer t
-    frequency: float = 0.0  # a in the weight count^-a of a question whose head or answer occurs so often
-    margin: float = 0.0  # gamma, added to scores by the adversarial loss
+    degree_weight: float = 0.0  # a in the weight 1 - a + a deg(t) / max deg of a question with answer t
+    subsampling: float = 0.0  # a in the weight count^-a of a question whose head or answer occurs so often
+    margin: float = 0.0  # gamma, added to scores by the self-adversarial loss
     temperature: float = 1.0  # alpha, by which it sharpens the weights of negatives
-    relations: float = 0.0  # weight of predicting the relation from head and tail
+    relation_prediction: float = 0.0  # weight of predicting the relation from head and tail
 
 
 @dataclass(frozen=True)
-class PenaltyConfig:
+class RegularizerConfig:
     r"""$\lambda (\lambda_1 G(h) + \lambda_2 G(r) + \lambda_3 G(t) + \mu (G(hr) + G(tr)))$, averaged.
 
     N3 is p = 3 and F2 p = 2 with equal rates; DURA is p = 2, relation = 0, moved = head = tail.
     """
 
-    strength: float = 0.05
+    weight: float = 0.05
     head: float = 2.0
     relation: float = 0.5
     tail: float = 2.0
@@ -66,12 +64,12 @@ class PenaltyConfig:
 
 
 @dataclass(frozen=True)
-class AskingConfig:
-    """What a candidate's score is made of beside the model's own, once that is trained."""
+class RerankConfig:
+    """How candidates of a trained model are reranked: what is added to a candidate's score."""
 
-    back: float = 0.0  # weight of the head's score as an answer to the candidate's own question
-    rivals: float = 0.0  # weight, subtracted, of the best score that any entity has as an answer to that
-    counts: float = 0.0  # weight of the log of 1 + how often the candidate answers the relation in train
+    inverse: float = 0.0  # weight of the head's score as an answer to the candidate's inverse question
+    hubness: float = 0.0  # weight, subtracted, of the best score that any entity has as an answer to that
+    prior: float = 0.0  # weight of the log of 1 + how often the candidate answers the relation in train
 
 
 @dataclass(frozen=True)
@@ -84,17 +82,15 @@ class TrainConfig:
     lr: float = 0.1
     decay: float = 1.0  # the learning rate is multiplied by this after each epoch
     drop_after: int = 0  # after this epoch it is divided by 10 and the optimiser starts anew; 0: never
-    plateau: int = (
-        0  # after so many steps without a lower loss it is halved, then half as many rest; 0: never
-    )
+    plateau_steps: int = 0  # so many without a lower loss halve it, and half as many rest; 0: never
     dropout: float = 0.0  # share of a query's numbers set to 0 in training
-    average: float = 0.0  # a: what is validated and kept is a mean of weights, a mean + (1 - a) weights
-    every: int = 5  # epochs from one validation to the next
+    ema: float = 0.0  # a: what is validated and kept is a mean of weights, a mean + (1 - a) weights
+    eval_every: int = 5  # epochs from one validation to the next
     patience: int = 0  # validations without a better valid MRR before stopping; 0: never stop early
     seed: int = 0
     device: str = "auto"
     shards: int = 0  # processes of torchrun that hold the entities between them; 0: all of them
-    matmul: Literal["float32", "tf32", "bfloat16"] = "float32"
+    precision: Literal["float32", "tf32", "bfloat16"] = "float32"  # of matrix products
 
 
 @dataclass(frozen=True)
@@ -104,9 +100,9 @@ class Config:
     data: str = "world"
     model: ModelConfig = field(default_factory=ModelConfig)
     loss: LossConfig = field(default_factory=LossConfig)
-    penalty: PenaltyConfig = field(default_factory=PenaltyConfig)
+    regularizer: RegularizerConfig = field(default_factory=RegularizerConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
-    asking: AskingConfig = field(default_factory=AskingConfig)
+    rerank: RerankConfig = field(default_factory=RerankConfig)
 
     def __post_init__(self) -> None:
         for key, least, most in _BOUNDS:
@@ -117,15 +113,15 @@ class Config:
         loss, weights = self.loss, self.model.score_weights
         if not all(0 <= weight <= 1e6 for weight in weights):
             raise ConfigError(f"model.score_weights = {list(weights)}: expected numbers from 0 to 1e+06")
-        if loss.smoothing and loss.kind == "adversarial":
+        if loss.smoothing and loss.kind == "self-adversarial":
             raise ConfigError('loss.smoothing: goes with loss.kind = "softmax" or "logistic"; set it to 0')
-        if loss.relations and self.model.reciprocal == "tied":
+        if loss.relation_prediction and self.model.reciprocal == "tied":
             raise ConfigError(
-                'loss.relations: goes with model.reciprocal = "own"; tied relations have two ends'
+                'loss.relation_prediction: goes with model.reciprocal = "own"; tied relations have two ends'
             )
-        if loss.candidates != "all" and (loss.answers == "all" or loss.smoothing):
+        if loss.candidates != "all" and (loss.targets == "all" or loss.smoothing):
             raise ConfigError(
-                f'loss.candidates = "{loss.candidates}": goes with loss.answers = "one", loss.smoothing = 0'
+                f'loss.candidates = "{loss.candidates}": goes with loss.targets = "one", loss.smoothing = 0'
             )
 
 
@@ -136,41 +132,78 @@ _BOUNDS = (
     ("model.vector_scale", 1e-6, 1e6),
     ("loss.negatives", 1, 1 << 20),
     ("loss.smoothing", 0, 0.999),
-    ("loss.degree", 0, 1),
-    ("loss.frequency", 0, 1),
+    ("loss.degree_weight", 0, 1),
+    ("loss.subsampling", 0, 1),
     ("loss.margin", 0, 1e3),
     ("loss.temperature", 0, 1e3),
-    ("loss.relations", 0, 1e3),
-    ("penalty.strength", 0, 1e6),
-    ("penalty.head", 0, 1e6),
-    ("penalty.relation", 0, 1e6),
-    ("penalty.tail", 0, 1e6),
-    ("penalty.moved", 0, 1e6),
-    ("penalty.p", 2, 6),
+    ("loss.relation_prediction", 0, 1e3),
+    ("regularizer.weight", 0, 1e6),
+    ("regularizer.head", 0, 1e6),
+    ("regularizer.relation", 0, 1e6),
+    ("regularizer.tail", 0, 1e6),
+    ("regularizer.moved", 0, 1e6),
+    ("regularizer.p", 2, 6),
     ("train.epochs", 1, 1_000_000),
     ("train.batch", 1, 1 << 24),
     ("train.lr", LEAST_RATE, 1e3),
     ("train.decay", 1e-3, 1),
     ("train.drop_after", 0, 1_000_000),
-    ("train.plateau", 0, 1_000_000_000),
+    ("train.plateau_steps", 0, 1_000_000_000),
     ("train.dropout", 0, 0.99),
-    ("train.average", 0, 0.9999),
-    ("train.every", 1, 1_000_000),
+    ("train.ema", 0, 0.9999),
+    ("train.eval_every", 1, 1_000_000),
     ("train.patience", 0, 1_000_000),
     ("train.seed", 0, 2**32 - 1),
     ("train.shards", 0, 1 << 20),
-    ("asking.back", 0, 1e3),
-    ("asking.rivals", 0, 1e3),
-    ("asking.counts", 0, 1e3),
+    ("rerank.inverse", 0, 1e3),
+    ("rerank.hubness", 0, 1e3),
+    ("rerank.prior", 0, 1e3),
 )
 
 Section = TypeVar("Section")
 
 
+# Settings by their former names, which recipes, run folders and commands may still use
+_RENAMED = {
+    "model.chart": "model.parametrization",
+    "loss.answers": "loss.targets",
+    "loss.relations": "loss.relation_prediction",
+    "loss.degree": "loss.degree_weight",
+    "loss.frequency": "loss.subsampling",
+    "penalty.strength": "regularizer.weight",
+    "train.every": "train.eval_every",
+    "train.average": "train.ema",
+    "train.matmul": "train.precision",
+    "train.plateau": "train.plateau_steps",
+    "asking.back": "rerank.inverse",
+    "asking.rivals": "rerank.hubness",
+    "asking.counts": "rerank.prior",
+}
+_RENAMED_SECTIONS = {"penalty": "regularizer", "asking": "rerank"}
+_RENAMED_VALUES = {("loss.kind", "adversarial"): "self-adversarial"}
+
+
+def current(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with former names and values replaced by those of today."""
+    found: dict[str, Any] = {}
+    for section, values in settings.items():
+        if not isinstance(values, Mapping):
+            found[section] = values
+            continue
+        for name, value in values.items():
+            key = f"{section}.{name}"
+            key = _RENAMED.get(key, f"{_RENAMED_SECTIONS.get(section, section)}.{name}")
+            value = _RENAMED_VALUES.get((key, value), value) if isinstance(value, str) else value
+            found = merge(found, nested(key, value))
+        if not values:
+            found = merge(found, {_RENAMED_SECTIONS.get(section, section): {}})
+    return found
+
+
 def read_config(path: Path) -> dict[str, Any]:
     """Read a recipe as nested settings, still to be checked by :func:`make_config`."""
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return current(tomllib.loads(path.read_text("utf-8")))
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}; name an existing recipe file") from None
     except (ValueError, RecursionError) as error:
@@ -186,7 +219,7 @@ def parse_setting(text: str) -> dict[str, Any]:
         parsed = tomllib.loads(f"value = {value.strip()}")
     except (ValueError, RecursionError):
         parsed = {}
-    return nested(key.strip(), parsed["value"] if parsed.keys() == {"value"} else value.strip())
+    return current(nested(key.strip(), parsed["value"] if parsed.keys() == {"value"} else value.strip()))
 
 
 def nested(key: str, value: Any) -> dict[str, Any]:
@@ -215,7 +248,7 @@ def holds(settings: Mapping[str, Any], key: str) -> bool:
 def make_config(layers: Iterable[Mapping[str, Any]], place: str = "config") -> Config:
     """Lay settings over the defaults, later ones over earlier ones, and check every one of them."""
     merged: dict[str, Any] = {}
-    for layer in layers:
+    for layer in map(current, layers):
         _build(Config, layer, "", place)
         merged = merge(merged, layer)
     return _build(Config, merged, "", place)

@@ -32,7 +32,7 @@ class Workers:
     size: int = 1
     shards: int = 1
     copy: dist.ProcessGroup | None = field(default=None, repr=False)  # those of this process's copy
-    twins: dist.ProcessGroup | None = field(default=None, repr=False)  # those that hold the same rows
+    replicas: dist.ProcessGroup | None = field(default=None, repr=False)  # those that hold the same rows
 
     @property
     def copies(self) -> int:
@@ -40,7 +40,7 @@ class Workers:
         return self.size // self.shards
 
     @property
-    def leads(self) -> bool:
+    def is_main(self) -> bool:
         """Whether it is this process that speaks and writes for all."""
         return self.rank == 0
 
@@ -77,7 +77,7 @@ class Workers:
             return
         with _answering():
             for tensor in tensors:
-                dist.all_reduce(tensor, group=self.twins)
+                dist.all_reduce(tensor, group=self.replicas)
 
     def total(self, x: Tensor) -> Tensor:
         """Return the sum over all processes."""
@@ -87,7 +87,7 @@ class Workers:
                 dist.all_reduce(x)
         return x
 
-    def least(self, number: int) -> int:
+    def all_min(self, number: int) -> int:
         """Return the smallest of the processes' numbers."""
         if self.size > 1:
             held = torch.tensor(number)
@@ -96,29 +96,29 @@ class Workers:
             number = int(held)
         return number
 
-    def follow_(self, tensors: Sequence[Tensor]) -> None:
+    def broadcast_(self, tensors: Sequence[Tensor]) -> None:
         """Make tensors those of the first process; what all hold alike must not drift apart."""
         if self.size > 1:
             with _answering():
                 for tensor in tensors:
                     dist.broadcast(tensor, 0)
 
-    def together(self, do: Callable[[], None]) -> None:
+    def all_or_none(self, do: Callable[[], None]) -> None:
         """Do something in every process; if one fails, all fail with what it says, and none goes on."""
         failure: ModulekgeError | None = None
         try:
             do()
         except ModulekgeError as error:
             failure = error
-        failed = self.least(self.rank if failure else self.size)
+        failed = self.all_min(self.rank if failure else self.size)
         if failed < self.size:
             said = self._heard(str(failure), failed)
             raise failure or ModulekgeError(said)
 
-    def led(self, do: Callable[[], object]) -> str:
+    def on_main(self, do: Callable[[], object]) -> str:
         """Do something in the first process; return what it returns, as text. If it fails, all fail alike."""
         said, failure = "", None
-        if self.leads:
+        if self.is_main:
             try:
                 said = f"={do()}"
             except ModulekgeError as error:
@@ -211,8 +211,8 @@ def workers(shards: int = 0) -> Workers:
 def _grouped(shards: int) -> Workers:
     rank, size = dist.get_rank(), dist.get_world_size()
     copies = [dist.new_group(list(range(first, first + shards))) for first in range(0, size, shards)]
-    twins = [dist.new_group(list(range(first, size, shards))) for first in range(shards)]
-    return Workers(rank, size, shards, copies[rank // shards], twins[rank % shards])
+    replicas = [dist.new_group(list(range(first, size, shards))) for first in range(shards)]
+    return Workers(rank, size, shards, copies[rank // shards], replicas[rank % shards])
 
 
 def speaks() -> bool:

@@ -1,4 +1,4 @@
-"""Laws of charts, groups and actions, over every instance."""
+"""Laws of parametrizations, groups and actions, over every instance."""
 
 import pytest
 import torch
@@ -20,16 +20,16 @@ from modulekge.algebra.groups import (
     units,
 )
 from modulekge.algebra.norms import N
-from modulekge.algebra.parametrizations import UNIT_CHARTS
+from modulekge.algebra.parametrizations import UNIT_PARAMETRIZATIONS
 
 close = torch.testing.assert_close
-CHARTS = pytest.mark.parametrize("chart", UNIT_CHARTS.values(), ids=lambda c: c.name)
+CHARTS = pytest.mark.parametrize("parametrization", UNIT_PARAMETRIZATIONS.values(), ids=lambda c: c.name)
 SPHERES = pytest.mark.parametrize("group", [*map(units, ALGEBRAS), SPACE], ids=lambda g: g.name)
 TYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 
 
 def awkward(width: int, dtype: torch.dtype) -> torch.Tensor:
-    """Zeros, tiny, huge, poles of the charts, and ordinary numbers: (rows, width, 1)."""
+    """Zeros, tiny, huge, poles of the parametrizations, and ordinary numbers: (rows, width, 1)."""
     special = [0.0, 1e-30, -1e-30, 1e-15, 1e-7, 1e-4, torch.pi, -torch.pi, torch.pi / 2, 1.0, 1e4, 1e8]
     rows = [torch.full((width, 1), x) for x in special]
     rows += [torch.eye(width)[i][:, None] * x for i in range(width) for x in special]
@@ -39,22 +39,22 @@ def awkward(width: int, dtype: torch.dtype) -> torch.Tensor:
 @TYPES
 @CHARTS
 @SPHERES
-def test_unit_charts_have_modulus_one_and_finite_slopes_everywhere(group, chart, dtype):
-    group = group.charted(chart)
+def test_unit_charts_have_modulus_one_and_finite_slopes_everywhere(group, parametrization, dtype):
+    group = group.parametrized(parametrization)
     numbers = awkward(group.width, dtype).requires_grad_()
     point = group.point(numbers)
     assert point.shape[-2] == group.size
     close(N(point), torch.ones_like(N(point)), atol=2e-6 if dtype == torch.float32 else 1e-12, rtol=0)
     if group.width:
         for component in point.unbind(-2):
-            (slope,) = torch.autograd.grad(component.sum(), numbers, retain_graph=True)
-            assert torch.isfinite(slope).all()
+            (gradient,) = torch.autograd.grad(component.sum(), numbers, retain_graph=True)
+            assert torch.isfinite(gradient).all()
 
 
 @CHARTS
 @SPHERES
-def test_slopes_of_charts_are_right(group, chart):
-    group = group.charted(chart)
+def test_slopes_of_charts_are_right(group, parametrization):
+    group = group.parametrized(parametrization)
     numbers = torch.randn(4, group.width, 3, dtype=torch.float64, requires_grad=True)
     if group.width:
         assert torch.autograd.gradcheck(group.point, numbers)
@@ -65,20 +65,29 @@ def test_a_nan_is_not_hidden_by_normalising():
 
 
 @CHARTS
-def test_the_dimension_of_a_sphere_does_not_depend_on_the_chart(chart):
-    assert [g.charted(chart).freedom for g in (*map(units, ALGEBRAS), SPACE, FIBRED)] == [0, 1, 3, 2, 3]
+def test_the_dimension_of_a_sphere_does_not_depend_on_the_chart(parametrization):
+    assert [g.parametrized(parametrization).freedom for g in (*map(units, ALGEBRAS), SPACE, FIBRED)] == [
+        0,
+        1,
+        3,
+        2,
+        3,
+    ]
 
 
 @pytest.mark.usefixtures("double")
-@pytest.mark.parametrize("chart", ["exponential", "angles"])
-def test_charts_reach_all_around_the_circle(chart):
+@pytest.mark.parametrize("parametrization", ["exponential", "angles"])
+def test_charts_reach_all_around_the_circle(parametrization):
     angles = torch.linspace(-3, 3, 9)[:, None, None]
-    close(units(C).charted(UNIT_CHARTS[chart]).point(angles), torch.cat([angles.cos(), angles.sin()], -2))
+    close(
+        units(C).parametrized(UNIT_PARAMETRIZATIONS[parametrization]).point(angles),
+        torch.cat([angles.cos(), angles.sin()], -2),
+    )
 
 
 def moved_by(action):
     """An action, numbers of its group, and elements it may act on."""
-    size = 3 if action.law is both else action.group.algebra.dim
+    size = 3 if action.operation is both else action.group.algebra.dim
     return torch.randn(6, action.group.width, 5), torch.randn(6, size, 5)
 
 
@@ -88,8 +97,8 @@ TURNS = [action for action in ROTATIONS.values() if not action.group.trivial]
 @pytest.mark.usefixtures("double")
 @CHARTS
 @pytest.mark.parametrize("action", TURNS, ids=lambda a: a.name)
-def test_rotations_keep_the_norm(action, chart):
-    action = action.charted(chart)
+def test_rotations_keep_the_norm(action, parametrization):
+    action = action.parametrized(parametrization)
     numbers, x = moved_by(action)
     close(N(action.move(numbers, x, action.group.algebra)), N(x))
 
@@ -102,8 +111,8 @@ def test_rotations_are_a_group(action):
     h, _ = moved_by(action)
     a, group = action.group.algebra, action.group
     elements = (group.point(h), group.point(g))
-    twice = a.mul(*elements) if action.law is right else a.mul(*reversed(elements))
-    act = action.law.act
+    twice = a.mul(*elements) if action.operation is right else a.mul(*reversed(elements))
+    act = action.operation.act
     close(act(a, group.point(g), act(a, group.point(h), x)), act(a, twice, x))
     close(act(a, a.conj(group.point(g)), action.move(g, x, a)), x)
 

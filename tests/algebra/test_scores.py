@@ -1,4 +1,4 @@
-"""All pairs = pair by pair = in chunks, for every score; and the slopes of the block distance."""
+"""All pairs = pair by pair = in chunks, for every score; and the gradients of the block distance."""
 
 import pytest
 import torch

@@ -9,7 +9,7 @@ SETTINGS = {
     "model.scalar_scale": 0.1,
     "train.epochs": 60,
     "train.batch": 8,
-    "penalty.strength": 0.0,
+    "regularizer.weight": 0.0,
 }
 
 

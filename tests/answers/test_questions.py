@@ -20,7 +20,7 @@ from modulekge.models.embedding import Model
 from modulekge.models.table import MODELS
 from modulekge.run.calibrate import calibrate
 from modulekge.run.folder import RunFolder
-from modulekge.run.train import Run
+from modulekge.run.run import Run
 
 N, R = 30, 3
 
@@ -103,14 +103,14 @@ def test_nothing_answers_for_itself_where_no_fact_is_a_loop(asked):
     dataset = asked.run.dataset
     for i, name in enumerate(dataset.relations.names):
         facts = [t for split in ("train", "valid", "test") for t in dataset[split].tolist() if t[1] == i]
-        loopless = len(facts) >= 20 and all(h != t for h, _, t in facts)
-        assert bool(dataset.loopless[i]) == bool(dataset.loopless[i + 3]) == loopless
+        irreflexive = len(facts) >= 20 and all(h != t for h, _, t in facts)
+        assert bool(dataset.irreflexive[i]) == bool(dataset.irreflexive[i + 3]) == irreflexive
         tails = [a.name for a in asked.predict(head="e3", relation=name, k=N)]
         heads = [a.name for a in asked.predict(tail="e3", relation=name, k=N)]
-        assert ("e3" in tails) == ("e3" in heads) == (not loopless)
+        assert ("e3" in tails) == ("e3" in heads) == (not irreflexive)
         (link,) = asked.score([("e3", name, "e3")])
-        assert (link.probability is None) == loopless or link.split == "train"
-    assert 0 < dataset.loopless.sum() < 6
+        assert (link.probability is None) == irreflexive or link.split == "train"
+    assert 0 < dataset.irreflexive.sum() < 6
 
 
 def test_probabilities_rise_with_scores_and_facts_of_train_have_none(asked):
@@ -171,7 +171,7 @@ def test_scored_triples_rank_as_in_an_evaluation(spec, tied, bias, tmp_path):
     dataset = found.run.dataset
     named = [(f"e{h}", f"r{r}", f"e{t}") for h, r, t in dataset.test.tolist()]
     scored = found.score(named)
-    ranks = rank(found.run.model, dataset.questions("test"), dataset.known).rank("bottom").view(2, -1)
+    ranks = rank(found.run.scorer, dataset.questions("test"), dataset.known).rank("bottom").view(2, -1)
     assert [link.tail_rank for link in scored] == ranks[0].tolist()
     assert [link.head_rank for link in scored] == ranks[1].tolist()
     assert {link.split for link in scored} == {"test"}
@@ -224,7 +224,7 @@ def test_an_answer_set_is_every_new_answer_above_the_bar(asked):
     dataset, model = asked.run.dataset, asked.run.model
     for question, ids in (({"head": "e3"}, (3, 0)), ({"tail": "e5"}, (5, R))):
         for coverage in (0.2, 0.5, 0.8):
-            found = asked.answer_set(**question, relation="r0", coverage=coverage)
+            found = asked.prediction_set(**question, relation="r0", coverage=coverage)
             heads, relations = (torch.tensor([i]) for i in ids)
             scores = model(heads, relations).detach()
             known = marked(dataset.known, heads, relations, scores)
@@ -237,13 +237,13 @@ def test_an_answer_set_is_every_new_answer_above_the_bar(asked):
 
 
 def test_an_answer_set_may_have_to_be_everything_and_has_always_one(asked, tmp_path):
-    found = asked.answer_set(head="e3", relation="r0", coverage=0.999)
+    found = asked.prediction_set(head="e3", relation="r0", coverage=0.999)
     assert found.everything
     assert len(found.answers) == found.candidates
     sure = asked_run(tmp_path)
     line = replace(asked.calibration.together, margins=(1e5,) * 100)
     sure.run.folder.save_calibration(replace(asked.calibration, together=line, own={}))
-    found = sure.answer_set(head="e3", relation="r0", coverage=0.5)
+    found = sure.prediction_set(head="e3", relation="r0", coverage=0.5)
     assert len(found.answers) == 1
     assert found.answers[0].name == sure.predict(head="e3", relation="r0", k=1, known="exclude")[0].name
 
@@ -251,7 +251,7 @@ def test_an_answer_set_may_have_to_be_everything_and_has_always_one(asked, tmp_p
 def test_what_needs_a_calibration_says_so(tmp_path):
     found = asked_run(tmp_path)
     assert found.predict(head="e0", relation="r0", k=1)[0].probability is None
-    for ask in (lambda: found.links(k=3), lambda: found.answer_set(head="e0", relation="r0")):
+    for ask in (lambda: found.links(k=3), lambda: found.prediction_set(head="e0", relation="r0")):
         with pytest.raises(RunError, match="no calibration yet; 'modulekge calibrate"):
             ask()
 
@@ -263,6 +263,6 @@ def test_questions_that_are_none(asked, tmp_path):
     with pytest.raises(QuestionError, match="at least one link"):
         asked.links(k=0)
     with pytest.raises(QuestionError, match="between 0 and 1"):
-        asked.answer_set(head="e0", relation="r0", coverage=90.0)
+        asked.prediction_set(head="e0", relation="r0", coverage=90.0)
     with pytest.raises(DataError, match="absent"):
         NamedTriples.read(tmp_path / "absent.tsv")

@@ -16,7 +16,7 @@ CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
 FLAGS = ["no-sandbox", "disable-gpu", "disable-background-networking", "disable-component-update"]
 FLAGS += ["disable-sync", "no-first-run"]
 PATIENCE = 30_000  # ms that a loaded machine may take
-SMALL = {"train.epochs": 4, "train.every": 1, "train.batch": 512, "model.k": 16}
+SMALL = {"train.epochs": 4, "train.eval_every": 1, "train.batch": 512, "model.k": 16}
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
 
 

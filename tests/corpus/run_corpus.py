@@ -27,7 +27,7 @@ MEMORY = 3 << 30  # bytes of addresses beyond those that the program has when it
 SECONDS = 60  # for one input, after which all ends with a traceback
 SMALL = [
     word
-    for setting in ("model.k=4", "train.epochs=2", "train.every=1", "train.batch=16")
+    for setting in ("model.k=4", "train.epochs=2", "train.eval_every=1", "train.batch=16")
     for word in ("--set", setting)
 ]
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from program import call
 
-from modulekge import evaluate, relation_algebra, train
+from modulekge import evaluate, relation_patterns, train
 from modulekge.data.dataset import SPLITS
 from modulekge.data.registry import open_dataset
 from modulekge.data.synthetic.generate import synthesise
@@ -252,7 +252,7 @@ print(peak() - before)
 def test_models_learn_what_they_can_and_the_laws_are_found(tmp_path):
     """DistMult cannot tell there from back; ModulE-HH reaches what is to be reached."""
     write_graph(synthesise(151, 7, 980, ["symmetric", "inverse", "composed"], 30), tmp_path / "made")
-    chosen = {"model.k": 16, "train.epochs": 30, "train.every": 30, "train.batch": 100}
+    chosen = {"model.k": 16, "train.epochs": 30, "train.eval_every": 30, "train.batch": 100}
     runs = {
         name: train(tmp_path / "made", name, chosen, tmp_path / name) for name in ("ModulE-HH", "DistMult")
     }
@@ -261,7 +261,7 @@ def test_models_learn_what_they_can_and_the_laws_are_found(tmp_path):
         mrr = {row.name.split("_")[0]: row.both["mrr"] for row in report.relations}
         assert mrr["symmetric"] > 0.9
         assert (mrr["inverse"] > 0.9) == (mrr["composed"] > 0.9) == inverse
-    laws = {(law.kind, law.relations) for law in relation_algebra(runs["ModulE-HH"]).claims}
+    laws = {(law.kind, law.relations) for law in relation_patterns(runs["ModulE-HH"]).claims}
     a, b, c = ("composed_2a", "composed_2b", "composed_2c")
     assert {law for law in laws if law[0] in ("symmetric", "inverse", "equal", "composition")} == {
         ("symmetric", ("symmetric_0",)),

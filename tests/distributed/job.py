@@ -26,15 +26,15 @@ SAMPLED = {"loss.candidates": "sampled", "loss.negatives": 7}
 OPTIONS = {
     "softmax over 50 steps": {"train.batch": 90, "steps": 50},
     "logistic": {"loss.kind": "logistic"},
-    "all answers": {"loss.answers": "all"},
-    "logistic, all answers": {"loss.kind": "logistic", "loss.answers": "all"},
+    "all answers": {"loss.targets": "all"},
+    "logistic, all answers": {"loss.kind": "logistic", "loss.targets": "all"},
     "smoothing": {"loss.smoothing": 0.1},
-    "weights": {"loss.degree": 0.9, "loss.frequency": 0.5},
+    "weights": {"loss.degree_weight": 0.9, "loss.subsampling": 0.5},
     "bias": {"model.bias": True},
-    "relations": {"loss.relations": 2.0},
+    "relations": {"loss.relation_prediction": 2.0},
     "dropout": {"train.dropout": 0.3},
     "adam": {"train.optimizer": "adam", "train.lr": 0.01},
-    "plateau": {"train.plateau": 2},
+    "plateau": {"train.plateau_steps": 2},
     "tied": {"model.name": "RotatE", "model.reciprocal": "tied"},
     "sampled": SAMPLED,
     "sampled, bias, dropout": {**SAMPLED, "model.bias": True, "train.dropout": 0.3},
@@ -64,7 +64,7 @@ def outcome(settings, shards=0):
         step.begin(1)
         step(batch.to(questions.triples.device))
         losses.append(step.mean(len(batch)))
-    ranks = rank(model, dataset.questions("valid")[:150], dataset.known)
+    ranks = rank(model.scorer(), dataset.questions("valid")[:150], dataset.known)
     total = sum(float(model.workers.sum(table.detach().sum())[0]) for table in model.entity_tables)
     return {"losses": losses, "weights": total, "metrics": metrics(ranks.rank("bottom"))}
 
@@ -88,7 +88,7 @@ def main() -> None:
     out, shards, names = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:] or CASES
     found = {name: outcome(CASES[name], shards) for name in names}
     found |= {name: refusal(settings, shards) for name, settings in REFUSED.items()}
-    if workers().leads:
+    if workers().is_main:
         out.write_text(json.dumps(found))
     part()
 

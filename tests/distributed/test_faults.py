@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from program import call, launch, launched
 
-from modulekge.run.train import load
+from modulekge.run.run import load
 
 SETTINGS = {
     "train.epochs": 24,
-    "train.every": 3,
+    "train.eval_every": 3,
     "train.patience": 0,  # nothing but faults and its last epoch ends a training here
     "train.batch": 30,
-    "train.average": 0.5,
+    "train.ema": 0.5,
     "model.k": 4,
 }
 

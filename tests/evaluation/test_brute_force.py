@@ -12,25 +12,36 @@ from modulekge.data.vocabulary import Vocabulary
 from modulekge.evaluation.metrics import HITS
 from modulekge.evaluation.ranks import TIES
 from modulekge.evaluation.report import evaluate
-from modulekge.models.embedding import Model
-from modulekge.models.table import MODELS
+from modulekge.models.scorer import Scorer
 
 VALUES = st.sampled_from([0.0, 1.0, 1.0, 2.0, -1.0, 1e-45, math.inf, -math.inf, math.nan])
 
 
-class Tabled(Model):
-    """A model whose scores stand in a table (questions, entities): all that an evaluation sees of one."""
+class Tabled(Scorer):
+    """A scorer whose scores stand in a table (questions, entities): all that an evaluation sees of one."""
+
+    name, device = "Tabled", torch.device("cpu")
 
     def __init__(self, dataset, table):
-        super().__init__(MODELS["DistMult"], len(dataset.entities), dataset.n_questions, 1)
-        self.table = table
-        self.n_questions = dataset.n_questions
+        self.table, self.relations, self.entities = (
+            table,
+            dataset.n_relations_with_inverses,
+            len(dataset.entities),
+        )
 
-    def queries(self, heads, relations):
-        return (heads * self.n_questions + relations)[:, None, None].float()
+    @property
+    def n_entities(self):
+        return self.entities
 
-    def scores(self, queries, entities, rows=None):
-        return self.table[queries[:, 0, 0].long()]
+    @property
+    def n_relations(self):
+        return self.relations
+
+    def scores(self, heads, relations):
+        return self.table[heads * self.relations + relations]
+
+    def scores_of(self, heads, relations, candidates):
+        return self.scores(heads, relations).gather(1, candidates)
 
 
 def graph(entities, relations, splits):
@@ -64,9 +75,9 @@ def ranks_by_hand(dataset, table, ties):
     facts = [tuple(t) for split in SPLITS for t in dataset[split].tolist()]
     tails, heads = [], []
     for h, r, t in dataset.test.tolist():
-        row = table[h * dataset.n_questions + r].tolist()
+        row = table[h * dataset.n_relations_with_inverses + r].tolist()
         tails.append(rank_by_hand(row, t, {c for a, b, c in facts if (a, b) == (h, r)}, ties))
-        row = table[t * dataset.n_questions + r + len(dataset.relations)].tolist()
+        row = table[t * dataset.n_relations_with_inverses + r + len(dataset.relations)].tolist()
         heads.append(rank_by_hand(row, h, {a for a, b, c in facts if (b, c) == (r, t)}, ties))
     return tails, heads
 

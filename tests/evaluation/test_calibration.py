@@ -14,14 +14,14 @@ from modulekge.errors import DataError, QuestionError, TrainingError
 from modulekge.evaluation import calibration as module
 from modulekge.evaluation import odds as odds_module
 from modulekge.evaluation.calibration import Calibration, Line, calibrate, fit_line
-from modulekge.evaluation.odds import FARTHEST, asked_in_batches, log_odds, relation_scores
+from modulekge.evaluation.odds import FARTHEST, log_odds, relation_scores, scored_batches
 from modulekge.evaluation.reliability import Meter
 from modulekge.models.embedding import Model
 from modulekge.models.table import MODELS
 
 
 def drawn(dataset, spec="DistMult", tied=False, bias=False, scale=1.0):
-    model = Model(MODELS[spec], len(dataset.entities), dataset.n_questions, 4, tied, bias)
+    model = Model(MODELS[spec], len(dataset.entities), dataset.n_relations_with_inverses, 4, tied, bias)
     return model.draw(torch.Generator().manual_seed(0), scale, 1.0)
 
 
@@ -61,10 +61,10 @@ def test_a_candidate_without_rivals_is_left_out_and_has_no_probability():
     lone = torch.tensor([[0, 0, 11]])
     graph = replace(graph, train=torch.cat([splits[0], taken]), valid=splits[1], test=splits[2])
     model = drawn(graph)
-    without = calibrate(model, graph).together
-    found = calibrate(model, replace(graph, valid=torch.cat([graph.valid, lone])))
+    without = calibrate(model.scorer(), graph).together
+    found = calibrate(model.scorer(), replace(graph, valid=torch.cat([graph.valid, lone])))
     assert found.together.triples == without.triples + 1  # asked the other way round it has rivals
-    asked = list(asked_in_batches(model, replace(graph, valid=lone), "valid"))
+    asked = list(scored_batches(model.scorer(), replace(graph, valid=lone), "valid"))
     assert sum(int(part.candidate[part.relations == 0].sum()) for part in asked) == 0
     chances = found.probability(torch.tensor([[FARTHEST, 1.0]]), torch.tensor([0]))
     assert chances.isnan().tolist() == [[True, False]]
@@ -127,8 +127,8 @@ def test_a_line_does_not_depend_on_where_its_numbers_lie_in_memory(seed):
 def test_cells_give_the_line_that_single_candidates_give():
     dataset = random_graph()
     model = drawn(dataset)
-    found = calibrate(model, dataset)
-    parts = list(asked_in_batches(model, dataset, "valid"))
+    found = calibrate(model.scorer(), dataset)
+    parts = list(scored_batches(model.scorer(), dataset, "valid"))
     x = torch.cat([part.odds[part.candidate] for part in parts]).double()
     true = torch.cat([part.true[part.candidate] for part in parts])
     a, b = fit_line(torch.stack([(~true).double(), true.double()]), x)
@@ -139,7 +139,7 @@ def test_cells_give_the_line_that_single_candidates_give():
 
 
 def test_candidates_are_what_other_splits_do_not_know(family):
-    (asked,) = asked_in_batches(drawn(family), family, "valid")
+    (asked,) = scored_batches(drawn(family).scorer(), family, "valid")
     assert asked.true.sum(1).tolist() == [1, 1]
     places = {int(r): c for r, c in zip(asked.relations, asked.candidate.tolist(), strict=True)}
     assert places[0] == [True] * 7 + [False]  # fay is the parent of hal in train, of gil in valid
@@ -148,7 +148,7 @@ def test_candidates_are_what_other_splits_do_not_know(family):
 def test_margins_of_several_answers_do_not_compete():
     dataset = random_graph(n=8, relations=1, sizes=(20, 20, 10))
     model = drawn(dataset)
-    for asked in asked_in_batches(model, dataset, "valid"):
+    for asked in scored_batches(model.scorer(), dataset, "valid"):
         several = asked.true.sum(1) > 1
         assert several.any()
         competing = asked.odds[asked.true]
@@ -161,13 +161,13 @@ def test_margins_of_several_answers_do_not_compete():
 def test_few_questions_of_many_are_asked(monkeypatch):
     monkeypatch.setattr(odds_module, "_MOST_QUESTIONS", 7)
     dataset = random_graph()
-    assert sum(len(part.odds) for part in asked_in_batches(drawn(dataset), dataset, "valid")) == 7
+    assert sum(len(part.odds) for part in scored_batches(drawn(dataset).scorer(), dataset, "valid")) == 7
 
 
 @pytest.mark.parametrize("spec", MODELS)
 def test_every_model_can_be_calibrated_and_the_file_says_the_same(spec, family):
     for tied in {False, MODELS[spec].tieable}:
-        found = calibrate(drawn(family, spec, tied, bias=tied), family)
+        found = calibrate(drawn(family, spec, tied, bias=tied).scorer(), family)
         assert Calibration.from_fields(json.loads(found.to_json())) == found
         x = torch.tensor([[-5.0, 0, 5]])
         for chances in (
@@ -181,7 +181,7 @@ def test_every_model_can_be_calibrated_and_the_file_says_the_same(spec, family):
 def test_relation_scores_are_those_of_triples(family):
     model = drawn(family, "RotatE", tied=True, bias=True)
     heads, tails = torch.tensor([0, 3]), torch.tensor([5, 6])
-    scores = relation_scores(model, heads, tails, 3)
+    scores = relation_scores(model.scorer(), heads, tails)
     for relation in range(3):
         whole = model(heads, torch.tensor([relation, relation]))
         torch.testing.assert_close(scores[:, relation], whole[[0, 1], tails])
@@ -189,25 +189,25 @@ def test_relation_scores_are_those_of_triples(family):
 
 def test_a_graph_of_one_relation_and_one_without_test():
     dataset = random_graph(relations=1, sizes=(100, 30, 10))
-    assert calibrate(drawn(dataset), dataset).pairs.slope >= 0
-    assert calibrate(drawn(dataset), replace(dataset, test=dataset.test[:0])).measured is None
+    assert calibrate(drawn(dataset).scorer(), dataset).pairs.slope >= 0
+    assert calibrate(drawn(dataset).scorer(), replace(dataset, test=dataset.test[:0])).measured is None
 
 
 def test_what_cannot_be_calibrated():
     dataset = random_graph()
     with pytest.raises(DataError, match="no triples to calibrate on"):
-        calibrate(drawn(dataset), replace(dataset, valid=dataset.valid[:0]))
+        calibrate(drawn(dataset).scorer(), replace(dataset, valid=dataset.valid[:0]))
     model = drawn(dataset)
     model.entity_scalar.data[:] = torch.nan
     with pytest.raises(TrainingError, match="no numbers"):
-        calibrate(model, dataset)
+        calibrate(model.scorer(), dataset)
 
 
 def test_measures_are_what_their_formulas_say():
     dataset = random_graph()
     model, slopes, offsets = drawn(dataset), torch.tensor([2.0] * 4), torch.tensor([0.5] * 4)
     meter, loss, brier, shown, count = Meter(slopes, offsets), 0.0, 0.0, [], 0
-    for part in asked_in_batches(model, dataset, "test"):
+    for part in scored_batches(model.scorer(), dataset, "test"):
         meter.add(part)
         for x, candidate, true in zip(part.odds, part.candidate, part.true, strict=True):
             p = (2 * x[candidate] + 0.5).double().sigmoid()
@@ -239,7 +239,7 @@ def test_probabilities_are_true_of_a_graph_drawn_from_them():
     triples = torch.stack([facts[:, 0], torch.zeros(len(facts), dtype=torch.long), facts[:, 1]], 1)
     half = len(triples) // 2
     graph = replace(dataset, train=triples[:1], valid=triples[1:half], test=triples[half:])
-    found = calibrate(model, graph).measured.own[0]
+    found = calibrate(model.scorer(), graph).measured.own[0]
     assert found.after.log_loss < found.before.log_loss
     assert found.after.error < 0.5 * found.before.error
 
@@ -249,7 +249,7 @@ def a_users_set(model, graph, head, relation, answer, least):
     scores = model(torch.tensor([head]), torch.tensor([relation]))[0].double()
     facts = torch.cat([graph.questions(split) for split in ("train", "valid", "test")]).tolist()
     known = {t for h, r, t in facts if (h, r) == (head, relation)} - {answer}
-    if graph.loopless[relation]:
+    if graph.irreflexive[relation]:
         known.add(head)
     candidates = [c for c in range(len(graph.entities)) if c not in known]
     odds = {
@@ -264,7 +264,7 @@ def a_users_set(model, graph, head, relation, answer, least):
 def test_share_and_size_are_of_the_sets_that_a_user_gets(scale):
     graph = random_graph(n=15, relations=2, sizes=(60, 90, 80))
     model = drawn(graph, scale=scale)
-    found = calibrate(model, graph)
+    found = calibrate(model.scorer(), graph)
     held, sizes = [], []
     for head, relation, answer in graph.questions("test").tolist():
         least, _ = found.least(relation, 0.9)
@@ -281,7 +281,7 @@ def test_share_and_size_are_of_the_sets_that_a_user_gets(scale):
 @torch.no_grad()
 def test_a_set_that_nothing_reaches_is_the_best_candidate():
     graph = random_graph(n=15, relations=2, sizes=(60, 90, 80))
-    for asked in asked_in_batches(drawn(graph), graph, "test"):
+    for asked in scored_batches(drawn(graph).scorer(), graph, "test"):
         held, sizes = asked.sets(torch.full_like(asked.margins, 50.0))
         best = asked.scores.masked_fill(asked.taken, -torch.inf).amax(1)[asked.rows]
         assert sizes.tolist() == [1] * len(sizes)
@@ -324,10 +324,10 @@ def test_answer_sets_go_by_their_own_relation_only_where_that_has_enough():
 def test_a_line_keeps_a_thousand_margins(monkeypatch):
     monkeypatch.setattr(module, "_KEPT_MARGINS", 100)
     dataset = random_graph()
-    found = calibrate(drawn(dataset), dataset)
+    found = calibrate(drawn(dataset).scorer(), dataset)
     assert len(found.together.margins) == 100  # of 240
     assert list(found.together.margins) == sorted(found.together.margins)
     monkeypatch.setattr(module, "_KEPT_MARGINS", 240)
-    every = calibrate(drawn(dataset), dataset).together.margins
+    every = calibrate(drawn(dataset).scorer(), dataset).together.margins
     assert len(every) == 240
     assert set(found.together.margins) <= set(every)

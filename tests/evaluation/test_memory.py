@@ -6,7 +6,7 @@ import sys
 PROGRAM = """
 import resource
 import torch
-from modulekge.data.filter_index import KnownAnswers
+from modulekge.data.filter_index import FilterIndex
 from modulekge.evaluation import evaluate
 from modulekge.models.embedding import Model
 from modulekge.models.table import MODELS
@@ -16,13 +16,13 @@ entities = 20_000
 model = Model(MODELS["DistMult"], entities, 4, 4).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
 sizes = torch.tensor([entities, 4, entities])
 questions = (torch.rand(6_000, 3, generator=torch.Generator().manual_seed(1)) * sizes).long()
-known = KnownAnswers.of(questions, 4)
-free = evaluate.rank(model, questions[-50:], known)
-evaluate.batch_size = lambda *_: len(questions)  # as if memory had no end: 480 MB of scores at once
+known = FilterIndex.of(questions, 4)
+free = evaluate.rank(model.scorer(), questions[-50:], known)
 pages = int(open("/proc/self/statm").read().split()[0])
 limit = pages * resource.getpagesize() + (300 << 20)
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-parts = list(evaluate.rank_in_batches(model, questions, known))
+# as if memory had no end: 480 MB of scores at once
+parts = list(evaluate.rank_in_batches(model.scorer(), questions, known, len(questions)))
 ranks = evaluate.Ranks.join(parts)
 assert torch.equal(ranks.above[-50:], free.above) and torch.equal(ranks.not_below[-50:], free.not_below)
 print(len(parts), len(ranks.above))

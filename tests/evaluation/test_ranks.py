@@ -7,12 +7,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modulekge.data.filter_index import KnownAnswers
-from modulekge.evaluation import evaluate as evaluation
-from modulekge.evaluation import scoring
-from modulekge.evaluation.evaluate import rank
+from modulekge.data.filter_index import FilterIndex
+from modulekge.evaluation.evaluate import rank, rank_in_batches
 from modulekge.evaluation.ranks import TIES, Ranks
-from modulekge.models.embedding import Model
+from modulekge.models import scorer
+from modulekge.models.embedding import EmbeddingScorer, Model
 from modulekge.models.table import MODELS
 
 VALUES = st.sampled_from([0.0, 1.0, 1.0, 2.0, -1.0, math.inf, -math.inf, math.nan])
@@ -74,33 +73,31 @@ def questions(m=50):
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_batches_of_any_size_give_the_same_ranks(size, monkeypatch):
-    made, asked = model(), questions()
-    known = KnownAnswers.of(asked, 4)
-    whole = rank(made, asked, known)
-    monkeypatch.setattr(evaluation, "batch_size", lambda n, device: size)
-    assert torch.equal(rank(made, asked, known).not_below, whole.not_below)
+def test_batches_of_any_size_give_the_same_ranks(size):
+    made, asked = model().scorer(), questions()
+    known = FilterIndex.of(asked, 4)
+    assert torch.equal(rank(made, asked, known, size).not_below, rank(made, asked, known).not_below)
 
 
-def test_where_memory_is_short_the_batches_get_smaller(monkeypatch):
-    made, asked = model(), questions()
-    known = KnownAnswers.of(asked, 4)
-    whole = rank(made, asked, known)
-    true_batch, sizes = evaluation._rank_batch, []
+class Tight(EmbeddingScorer):
+    """A scorer with room for six questions at once."""
 
-    def tight(m, table, batch, k):
-        sizes.append(len(batch))
-        if len(batch) > 6:
+    def scores(self, heads, relations):
+        if len(heads) > 6:
             raise RuntimeError("not enough memory: you tried to allocate")
-        return true_batch(m, table, batch, k)
+        return super().scores(heads, relations)
 
-    monkeypatch.setattr(evaluation, "_rank_batch", tight)
-    assert torch.equal(rank(made, asked, known).not_below, whole.not_below)
-    assert sizes[0] > 6 >= sizes[-1]
+
+def test_where_memory_is_short_the_batches_get_smaller():
+    asked = questions()
+    known = FilterIndex.of(asked, 4)
+    parts = list(rank_in_batches(Tight(model()), asked, known, 50))
+    assert torch.equal(Ranks.join(parts).not_below, rank(model().scorer(), asked, known).not_below)
+    assert [len(part.above) for part in parts] == [6] * 8 + [2]
 
 
 def test_the_batch_follows_free_memory_and_is_never_empty(monkeypatch):
     cpu = torch.device("cpu")
-    monkeypatch.setattr(scoring, "free_memory", lambda device: 64 * 10**6)
-    assert scoring.batch_size(1000, cpu) == 10**6 // 1000
-    assert scoring.batch_size(10**9, cpu) == 1
+    monkeypatch.setattr(scorer, "free_memory", lambda device: 64 * 10**6)
+    assert scorer.batch_size(1000, cpu) == 10**6 // 1000
+    assert scorer.batch_size(10**9, cpu) == 1

@@ -44,8 +44,8 @@ def test_the_interval_has_the_width_theory_gives_it():
 
 @pytest.fixture
 def report(family):
-    model = Model(MODELS["ModulE-RC"], len(family.entities), family.n_questions, 4)
-    return evaluate(model.draw(torch.Generator().manual_seed(0), 1.0, 1.0), family, "train")
+    model = Model(MODELS["ModulE-RC"], len(family.entities), family.n_relations_with_inverses, 4)
+    return evaluate(model.draw(torch.Generator().manual_seed(0), 1.0, 1.0).scorer(), family, "train")
 
 
 def test_parts_add_up_to_the_whole(report):
@@ -68,12 +68,12 @@ def test_a_report_is_plain_json_and_states_its_protocol(report):
 
 
 def test_unseen_entities_are_kept_and_reported_apart(family):
-    model = Model(MODELS["ModulE-RC"], len(family.entities), family.n_questions, 4)
+    model = Model(MODELS["ModulE-RC"], len(family.entities), family.n_relations_with_inverses, 4)
     model.draw(torch.Generator().manual_seed(0), 1.0, 1.0)
     train = family.train[(family.train[:, [0, 2]] != 7).all(1)]
     test = torch.cat([family.test, torch.tensor([[5, 0, 7]])])
     cut = Dataset("cut", family.entities, family.relations, train, family.valid, test)
-    report = evaluate(model, cut)
+    report = evaluate(model.scorer(), cut)
     assert (report.triples, report.unseen_triples) == (2, 1)
     assert report.without_unseen != report.both
 
@@ -81,4 +81,4 @@ def test_unseen_entities_are_kept_and_reported_apart(family):
 def test_an_empty_split_is_refused(family):
     empty = Dataset("d", family.entities, family.relations, family.train, family.valid, family.test[:0])
     with pytest.raises(DataError, match="the test split has no triples"):
-        evaluate(Model(MODELS["DistMult"], 8, 6, 2), empty)
+        evaluate(Model(MODELS["DistMult"], 8, 6, 2).scorer(), empty)

@@ -1,4 +1,4 @@
-"""Weights of asking back: their MRR is that of a ranking with them, and the best are kept."""
+"""Weights of reranking: their MRR is that of a ranking with them, and the best are kept."""
 
 import json
 import shutil
@@ -10,16 +10,15 @@ from program import call
 
 import modulekge
 from modulekge.cli import runs
-from modulekge.config import AskingConfig
+from modulekge.config import RerankConfig
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import DataError, RunError
-from modulekge.evaluation import rerank
 from modulekge.evaluation.evaluate import rank
 from modulekge.evaluation.metrics import metrics
 from modulekge.evaluation.rerank import WEIGHTS, weigh
-from modulekge.models.back import Back
-from modulekge.run.rerank import ask_with
+from modulekge.models.reranked import NOT_RERANKED, Reranked
+from modulekge.run.rerank import rerank_with
 
 
 def names(kind, count):
@@ -28,82 +27,79 @@ def names(kind, count):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    settings = {"model.k": 8, "train.epochs": 10, "train.every": 5, "train.device": "cpu"}
+    settings = {"model.k": 8, "train.epochs": 10, "train.eval_every": 5, "train.device": "cpu"}
     return modulekge.train("world", "ModulE-HH", settings, tmp_path_factory.mktemp("runs") / "plain")
 
 
 @pytest.mark.parametrize("size", [7, 1 << 20])
-def test_the_mrr_of_weights_is_that_of_a_ranking_with_them(run, size, monkeypatch):
-    monkeypatch.setattr(sharpening, "batch_size", lambda n, device: size * rerank._COPIES)
-    dataset, model = run.dataset, modulekge.load(run.folder.path).model
+def test_the_mrr_of_weights_is_that_of_a_ranking_with_them(run, size):
+    dataset, scorer = run.dataset, run.scorer
     few = replace(dataset, valid=dataset.valid[::9])
-    found = dict(weigh(model, few).tried)
-    assert not model.back
-    for weights in (WEIGHTS[0], AskingConfig(0.5, 0.25, 1.0), AskingConfig(1.0, 1.0, 0.0)):
-        model.back = Back(weights, few.questions("train"))
-        ranks = rank(model, few.questions("valid"), few.known)
+    found = dict(weigh(scorer, few, at_once=size).tried)
+    for weights in (WEIGHTS[0], RerankConfig(0.5, 0.25, 1.0), RerankConfig(1.0, 1.0, 0.0)):
+        reranked = Reranked(scorer, weights, few.questions("train"))
+        ranks = rank(reranked, few.questions("valid"), few.known)
         assert found[weights] == pytest.approx(metrics(ranks.rank("bottom"))["mrr"])
 
 
-def test_few_questions_of_many_are_enough(run, monkeypatch):
-    monkeypatch.setattr(sharpening, "MOST_QUESTIONS", 50)
-    assert 25 < weigh(run.model, run.dataset).questions <= 50
+def test_few_questions_of_many_are_enough(run):
+    assert 25 < weigh(run.scorer, run.dataset, most=50).questions <= 50
 
 
 def test_the_best_weights_are_kept_and_what_was_said_of_others_goes(run):
     folder = run.folder
     modulekge.calibrate(run)
     folder.save_report(modulekge.evaluate(run))
-    found = weigh(run.model, run.dataset)
+    found = weigh(run.scorer, run.dataset)
     weights, mrr = found.best
     assert mrr == max(each for _, each in found.tried) > found.plain
     before = folder.calibration()
-    again = modulekge.sharpen(run)
+    again = modulekge.rerank(run)
     assert folder.report() is None
     assert before.together != folder.calibration().together
-    assert again.model.back.weights == weights
-    assert again.config == replace(run.config, asking=weights) == folder.config()
-    assert not run.model.back  # which is as it was
+    assert again.scorer.weights == weights
+    assert again.config == replace(run.config, rerank=weights) == folder.config()
+    assert not isinstance(run.scorer, Reranked)  # which is as it was
     assert modulekge.evaluate(again, "valid").both["mrr"] == pytest.approx(mrr)
     modulekge.calibrate(again)
-    assert modulekge.sharpen(again) is again
+    assert modulekge.rerank(again) is again
     assert folder.calibration() is not None  # for nothing has changed
 
 
 def test_weights_of_the_run_that_are_better_than_all_others_stay(run):
-    other = AskingConfig(0.3, 0.0, 0.3)
-    run.model.back = Back(other, run.dataset.questions("train"))
-    found = weigh(run.model, run.dataset, choices=WEIGHTS[:2])
+    other = RerankConfig(0.3, 0.0, 0.3)
+    reranked = Reranked(run.scorer, other, run.dataset.questions("train"))
+    found = weigh(reranked, run.dataset, choices=WEIGHTS[:2])
     assert [weights for weights, _ in found.tried] == [*WEIGHTS[:2], other]
     assert found.best[0] == other
 
 
 def test_given_weights_are_taken_whether_they_are_better_or_not(run, tmp_path):
     folder = run.folder.path
-    worse = call("sharpen", folder, "--weights", "9,0,0", cwd=tmp_path)
-    assert "nobody is asked" in worse.stdout
+    worse = call("rerank", folder, "--weights", "9,0,0", cwd=tmp_path)
+    assert "not reranked" in worse.stdout
     assert "kept" in worse.stdout
-    assert modulekge.load(folder).config.asking == AskingConfig(9.0, 0.0, 0.0)
-    call("sharpen", folder, "--weights", "0,0,0", cwd=tmp_path)
-    assert not modulekge.load(folder).model.back
+    assert modulekge.load(folder).config.rerank == RerankConfig(9.0, 0.0, 0.0)
+    call("rerank", folder, "--weights", "0,0,0", cwd=tmp_path)
+    assert modulekge.load(folder).config.rerank == NOT_RERANKED
     assert run.folder.calibration() is not None
     for wrong in ("1,2", "a,b,c", "-1,0,0"):
-        said = call("sharpen", folder, "--weights", wrong, cwd=tmp_path)
+        said = call("rerank", folder, "--weights", wrong, cwd=tmp_path)
         assert said.returncode == 2
         assert said.stderr.startswith("error: --weights")
 
 
 def test_the_command_says_what_is_kept(run, tmp_path):
     folder = str(run.folder.path)
-    done = call("sharpen", folder, "--json", cwd=tmp_path)
+    done = call("rerank", folder, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     tried = found["tried"]
     assert {tuple(weights.values()) for weights, _ in tried} >= {astuple(weights) for weights in WEIGHTS}
     assert found["kept"] == max(tried, key=lambda one: one[1])[0]
-    assert tried[0][0] == asdict(AskingConfig())
-    done = call("sharpen", folder, cwd=tmp_path)
-    assert "nobody is asked" in done.stdout
+    assert tried[0][0] == asdict(RerankConfig())
+    done = call("rerank", folder, cwd=tmp_path)
+    assert "not reranked" in done.stdout
     assert "the settings of the run stay as they are" in done.stdout
 
 
@@ -115,7 +111,7 @@ def test_what_was_found_before_a_run_was_trained_on_is_not_kept(run, tmp_path):
     before = {file.name: file.read_bytes() for file in path.iterdir()}
     for late in (
         modulekge.calibrate,
-        lambda run: ask_with(run, AskingConfig(1.0)),
+        lambda run: rerank_with(run, RerankConfig(1.0)),
         lambda run: modulekge.export(run, tmp_path / "hub", to="hub"),
         lambda run: modulekge.add(run, [("Atlantis", "borders", "France")]),
     ):
@@ -123,7 +119,7 @@ def test_what_was_found_before_a_run_was_trained_on_is_not_kept(run, tmp_path):
             late(old)
     assert {file.name: file.read_bytes() for file in path.iterdir()} == before
     assert list(tmp_path.iterdir()) == [path]
-    assert modulekge.sharpen(path).config.train.epochs == 12
+    assert modulekge.rerank(path).config.train.epochs == 12
 
 
 def test_a_report_of_weights_that_are_gone_is_shown_but_not_kept(run, tmp_path, monkeypatch):
@@ -136,7 +132,7 @@ def test_a_report_of_weights_that_are_gone_is_shown_but_not_kept(run, tmp_path, 
         loaded.folder.save_weights(loaded.model)
         return view(report, every)
 
-    monkeypatch.setattr(runs.show, "report_view", trained_on)
+    monkeypatch.setattr(runs.render, "report_view", trained_on)
     said = call("evaluate", path, "--split", "valid", cwd=tmp_path)
     assert said.returncode == 2
     assert "MRR" in said.stdout
@@ -159,10 +155,10 @@ def test_without_valid_there_is_nothing_to_compare_on(drawn_run):
     triples = torch.tensor([(0, 0, 1), (1, 0, 2)])
     dataset = Dataset("bare", names("entity", 3), names("relation", 1), triples, triples[:0], triples[:0])
     with pytest.raises(DataError, match="bare: the valid split has no triples to compare weights on"):
-        modulekge.sharpen(run := drawn_run(dataset, "ModulE-HH"))
-    done = call("sharpen", run.folder.path, "--weights", "0.5,0.25,0", cwd=run.folder.path.parent)
+        modulekge.rerank(run := drawn_run(dataset, "ModulE-HH"))
+    done = call("rerank", run.folder.path, "--weights", "0.5,0.25,0", cwd=run.folder.path.parent)
     assert (done.returncode, done.stderr) == (0, "")
     assert "kept; there is no valid split" in done.stdout
-    assert modulekge.load(run.folder.path).model.back.weights == AskingConfig(0.5, 0.25, 0.0)
-    done = call("sharpen", run.folder.path, "--weights", "", cwd=run.folder.path.parent)
+    assert modulekge.load(run.folder.path).scorer.weights == RerankConfig(0.5, 0.25, 0.0)
+    done = call("rerank", run.folder.path, "--weights", "", cwd=run.folder.path.parent)
     assert "--weights : expected three numbers" in done.stderr

@@ -20,10 +20,10 @@ PAIRS = 24
 SETTINGS = {
     "model.k": 8,
     "model.scalar_scale": 0.1,
-    "penalty.strength": 0.01,
+    "regularizer.weight": 0.01,
     "train.epochs": 40,
     "train.batch": 50,
-    "train.every": 40,
+    "train.eval_every": 40,
 }
 
 
@@ -108,7 +108,7 @@ def test_removing_the_supports_lowers_the_score_more_than_removing_others(run, c
 @pytest.mark.parametrize("name", MODELS)
 def test_influence_is_the_product_of_slopes_in_every_row(name, couples):
     """Against slopes taken of one fact after another through the model's own tables."""
-    model = Model(MODELS[name], len(couples.entities), couples.n_questions, 3)
+    model = Model(MODELS[name], len(couples.entities), couples.n_relations_with_inverses, 3)
     model.draw(torch.Generator().manual_seed(0), 1.0, 1.0)
     triple, n = (1, 0, 0), len(couples.relations)
     facts = torch.tensor([(0, 0, 1), (0, 1, 48), (2, 0, 1), (1, 2, 55)])

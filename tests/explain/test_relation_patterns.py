@@ -11,7 +11,7 @@ import modulekge
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.explain.paths import Walks
-from modulekge.explain.relation_patterns import relation_algebra
+from modulekge.explain.relation_patterns import relation_patterns
 from modulekge.models.table import MODELS
 from modulekge.run.train import train
 
@@ -20,10 +20,10 @@ ELEMENTS = list(permutations(range(4)))  # the group S4
 SETTINGS = {
     "model.k": 16,
     "model.scalar_scale": 0.1,
-    "penalty.strength": 0.02,
+    "regularizer.weight": 0.02,
     "train.epochs": 80,
     "train.batch": 100,
-    "train.every": 80,
+    "train.eval_every": 80,
 }
 
 
@@ -88,7 +88,7 @@ def truth():
 
 
 def test_what_is_claimed_is_what_was_planted(run):
-    algebra = relation_algebra(run)
+    algebra = relation_patterns(run)
     claims = {(finding.kind, finding.relations) for finding in algebra.claims}
     true = truth() | {("antisymmetric", ("chance",))}
     assert claims <= true
@@ -121,7 +121,7 @@ def test_relations_that_commute_are_told_from_those_that_do_not(tmp_path):
     entities = Vocabulary("entity", tuple(map(str, range(rows * columns))))
     splits = (triples[kept], triples[valid], triples[test])
     torus = Dataset("torus", entities, Vocabulary("relation", tuple(led)), *splits)
-    algebra = relation_algebra(train(torus, "ModulE-HH", SETTINGS, tmp_path / "run"))
+    algebra = relation_patterns(train(torus, "ModulE-HH", SETTINGS, tmp_path / "run"))
     orders = {(f.kind, f.relations) for f in algebra.claims if "commuting" in f.kind}
     assert ("commuting", ("down", "right")) in orders
     assert orders <= {
@@ -132,7 +132,7 @@ def test_relations_that_commute_are_told_from_those_that_do_not(tmp_path):
 
 
 def test_findings_carry_their_evidence(run, group):
-    algebra = relation_algebra(run)
+    algebra = relation_patterns(run)
     (swap,) = [f for f in algebra.claims if f.kind == "symmetric"]
     assert swap.labels == ("swaps with",)
     pairs = {(h, t) for h, r, t in group.train.tolist() if group.relations.names[r] == "swap"}
@@ -153,7 +153,7 @@ def test_the_command_prints_it(run, tmp_path):
 @pytest.mark.parametrize("name", MODELS)
 def test_every_row_is_read_and_commutative_ones_say_so(name, family, tmp_path):
     settings = {"model.k": 4, "train.epochs": 2, "train.batch": 8}
-    algebra = modulekge.relation_algebra(train(family, name, settings, tmp_path / "run"))
+    algebra = modulekge.relation_patterns(train(family, name, settings, tmp_path / "run"))
     assert algebra.compared == 3
     # HAKE's last relation also weighs what is compared
     abelian = {"DistMult", "RotatE", "RotatE-xy", "ComplEx", "ModulE-RC", "TransE", "TransE-L2"}

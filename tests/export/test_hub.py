@@ -14,9 +14,9 @@ from modulekge.errors import DataError, RunError
 from modulekge.export.formats import export
 from modulekge.models.table import MODELS
 from modulekge.run.comparison import compare
-from modulekge.run.train import load
+from modulekge.run.run import load
 
-SMALL = {"model.k": 4, "train.epochs": 4, "train.batch": 7, "train.every": 2}
+SMALL = {"model.k": 4, "train.epochs": 4, "train.batch": 7, "train.eval_every": 2}
 
 
 def all_scores(run):
@@ -127,23 +127,23 @@ def test_weights_that_need_facts_are_refused_before_anything_is_lost(trained, tm
     trained.folder.save_report(modulekge.evaluate(trained))
     path = export(trained, tmp_path / "hub", to="hub", without_facts=True).path
     before = {file.name: file.read_bytes() for file in path.iterdir()}
-    said = call("sharpen", "hub", "--weights", "0,0,1", cwd=tmp_path)
+    said = call("rerank", "hub", "--weights", "0,0,1", cwd=tmp_path)
     assert (said.returncode, said.stdout) == (2, "")
-    assert said.stderr.endswith("error: hub: asking.counts: there are no facts to count; set it to 0\n")
+    assert said.stderr.endswith("error: hub: rerank.prior: there are no facts to count; set it to 0\n")
     assert {file.name: file.read_bytes() for file in path.iterdir()} == before
 
 
 def test_its_settings_stay_the_same_in_both_files(trained, tmp_path):
     path = export(trained, tmp_path / "hub", to="hub", without_facts=True).path
-    said = call("sharpen", "hub", "--weights", "0.5,0.25,0", cwd=tmp_path)
+    said = call("rerank", "hub", "--weights", "0.5,0.25,0", cwd=tmp_path)
     assert "kept; there is no valid split to compare on\n" in said.stdout  # nor a test split to report on
     summary = json.loads((path / "config.json").read_text())
     assert summary["settings"] == json.loads(json.dumps(asdict(load(path).config)))
-    assert summary["settings"]["asking"] == {"back": 0.5, "rivals": 0.25, "counts": 0.0}
+    assert summary["settings"]["rerank"] == {"inverse": 0.5, "hubness": 0.25, "prior": 0.0}
     assert summary["model_type"] == trained.config.model.name
     (path / "config.json").write_text("{")
     before = {file.name: file.read_bytes() for file in path.iterdir()}
-    assert "config.json: not valid JSON" in call("sharpen", "hub", "--weights", "0,0,0", cwd=tmp_path).stderr
+    assert "config.json: not valid JSON" in call("rerank", "hub", "--weights", "0,0,0", cwd=tmp_path).stderr
     assert {file.name: file.read_bytes() for file in path.iterdir()} == before
 
 

@@ -18,10 +18,10 @@ def test_block_distance_is_a_sum_of_moduli_in_tiles_of_any_size(d, tile, monkeyp
     naive = (w[:, None] * torch.linalg.vector_norm(q[:, None] - t, dim=2)).sum(-1)
     ours = block_distance(q, t, w)
     close(ours, naive)
-    slope = torch.randn(5, 9, dtype=torch.float64)
+    gradient = torch.randn(5, 9, dtype=torch.float64)
     for mine, theirs in zip(
-        torch.autograd.grad((ours * slope).sum(), (q, t, w)),
-        torch.autograd.grad((naive * slope).sum(), (q, t, w)),
+        torch.autograd.grad((ours * gradient).sum(), (q, t, w)),
+        torch.autograd.grad((naive * gradient).sum(), (q, t, w)),
         strict=True,
     ):
         close(mine, theirs)
@@ -37,15 +37,15 @@ def test_chosen_pairs_and_products_are_the_same_in_tiles_of_any_size(tile, monke
     rows = torch.tensor([[0, 0, 3], [1, 2, 3], [3, 4, 4], [0, 1, 2], [7, 7, 7]])
     moduli = torch.linalg.vector_norm(q[:, None] - t[:, 1:][rows], dim=2)
     products = torch.einsum("bcn,bkcn->bk", q, t[:, 1:][rows])
-    slope = torch.randn(5, 3, dtype=torch.float64)
+    gradient = torch.randn(5, 3, dtype=torch.float64)
     for ours, naive, leaves in [
         (row_distance(q, t[:, 1:], rows), moduli.sum(-1), (q, t)),
         (row_distance(q, t[:, 1:], rows, w), (w[:, None] * moduli).sum(-1), (q, t, w)),
         (row_product(q.flatten(1), t[:, 1:].flatten(1), rows), products, (q, t)),
     ]:
         close(ours, naive)
-        expected = torch.autograd.grad((naive * slope).sum(), leaves, retain_graph=True)
-        for mine, theirs in zip(torch.autograd.grad((ours * slope).sum(), leaves), expected, strict=True):
+        expected = torch.autograd.grad((naive * gradient).sum(), leaves, retain_graph=True)
+        for mine, theirs in zip(torch.autograd.grad((ours * gradient).sum(), leaves), expected, strict=True):
             close(mine, theirs)
 
 

@@ -12,19 +12,19 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 @pytest.fixture(scope="module")
 def kernels(as_written):
-    return as_written(distance)
+    return as_written("distance_triton")
 
 
-def slopes(function, tensors, upstream):
+def gradients(function, tensors, upstream):
     leaves = [x.clone().requires_grad_() for x in tensors]
     out = function(*leaves)
     return [out.detach(), *torch.autograd.grad(out, leaves, upstream)]
 
 
 def agree(function, tensors, upstream, kernels, monkeypatch):
-    naive = slopes(function, [x.double() for x in tensors], upstream.double())
+    naive = gradients(function, [x.double() for x in tensors], upstream.double())
     monkeypatch.setattr(distance, "_kernels", lambda q: kernels)
-    for ours, theirs in zip(slopes(function, tensors, upstream), naive, strict=True):
+    for ours, theirs in zip(gradients(function, tensors, upstream), naive, strict=True):
         close(ours.double(), theirs, rtol=1e-5, atol=5e-5)
 
 
@@ -56,7 +56,7 @@ def test_chosen_pairs(d, kernels, monkeypatch):
         return distance.row_distance(q, t, rows, weights)
 
     upstream = torch.randn(5, 19, device=DEVICE)
-    upstream[1, :2] = 0  # where they meet there is no slope to compare
+    upstream[1, :2] = 0  # where they meet there is no gradient to compare
     agree(chosen, points(d), upstream, kernels, monkeypatch)
 
 

@@ -23,7 +23,10 @@ from modulekge.training.tables import FusedTables, PlainTables
 ROWS = [
     *(MODELS[name] for name in ("ComplEx", "NagE", "ModulE-RC", "ModulE-HH", "ModulE-RC-vector")),
     row("ModulE-CH", "C", "H", "GL(1,C)", "U_H(1)", "inner"),
-    *(replace(MODELS[name].charted(EXPONENTIAL), name=f"{name} exp") for name in ("ModulE-RC", "ModulE-HH")),
+    *(
+        replace(MODELS[name].parametrized(EXPONENTIAL), name=f"{name} exp")
+        for name in ("ModulE-RC", "ModulE-HH")
+    ),
 ]
 
 
@@ -39,7 +42,9 @@ def test_loops_step_as_plain_tables(family, spec, spans, monkeypatch):
     config = make_config([{"penalty": {"strength": 0.1}, "train": {"batch": 6}}])
     questions, results = Questions.of(family, config.loss, torch.device("cpu")), []
     for fused in (True, False):
-        model = Model(spec, 8, family.n_questions, 5).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
+        model = Model(spec, 8, family.n_relations_with_inverses, 5).draw(
+            torch.Generator().manual_seed(0), 1.0, 1.0
+        )
         model.entity_vector.data[3] = 0
         optimizer = make_optimizer(model, config.train)
         step = Step(model, questions, optimizer, config)

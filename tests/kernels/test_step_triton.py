@@ -7,7 +7,6 @@ import torch
 
 from modulekge.algebra.parametrizations import EXPONENTIAL
 from modulekge.config import make_config
-from modulekge.kernels import distance
 from modulekge.models.embedding import Model
 from modulekge.models.spec import row
 from modulekge.models.table import MODELS
@@ -25,15 +24,15 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 @pytest.fixture(scope="module")
 def kernels(as_written):
-    module = as_written(exact)
+    module = as_written("step_triton")
     module._BLOCK = 64  # several to a row
     return module
 
 
 @pytest.fixture(scope="module")
 def entity_kernels(as_written):
-    as_written(distance)  # of which it uses one
-    return as_written(exact, "entity_kernels")
+    as_written("distance_triton")  # of which it uses one
+    return as_written("entities_triton")
 
 
 @pytest.mark.parametrize("smooth", [0.0, 0.01])
@@ -61,7 +60,7 @@ def test_softmax_in_place(kernels, given, smooth, monkeypatch):
 
 
 def test_softmax_of_half_precision(kernels):
-    """Slopes are as near as bfloat16 can be, that of an answer which is all but certain, too."""
+    """Gradients are as near as bfloat16 can be, that of an answer which is all but certain, too."""
     scores = 5 * torch.randn(6, 150, device=DEVICE)
     columns = torch.tensor([3, 149, 64, 0, 70, 5], device=DEVICE)
     scores[1, 149] = 30
@@ -71,10 +70,10 @@ def test_softmax_of_half_precision(kernels):
     target = exact.Target(columns, starts[:-1], starts, each, 0.0, share)
     exactly = scores.double().requires_grad_()
     wanted = share * (exactly.logsumexp(1) - exactly[starts[:-1], columns])
-    (slopes,) = torch.autograd.grad(wanted.sum(), exactly)
+    (gradients,) = torch.autograd.grad(wanted.sum(), exactly)
     losses = kernels.softmax_(scores, target, 0, None)
     close(losses, wanted.float(), rtol=1e-5, atol=1e-6)
-    close(scores.double(), slopes, rtol=2**-7, atol=1e-7)  # interpreted, numbers are cut off, not rounded
+    close(scores.double(), gradients, rtol=2**-7, atol=1e-7)  # interpreted, numbers are cut off, not rounded
 
 
 def test_adagrad(kernels):
@@ -90,7 +89,10 @@ ROWS = [
     *(MODELS[name] for name in ("TransE", "DistMult", "ComplEx", "RotatE", "NagE", "ModulE-RC", "ModulE-HH")),
     *(MODELS[name] for name in ("ModulE-RC-vector", "DensE")),
     row("ModulE-CH", "C", "H", "GL(1,C)", "U_H(1)", "inner"),
-    *(replace(MODELS[name].charted(EXPONENTIAL), name=f"{name} exp") for name in ("ModulE-RC", "ModulE-HH")),
+    *(
+        replace(MODELS[name].parametrized(EXPONENTIAL), name=f"{name} exp")
+        for name in ("ModulE-RC", "ModulE-HH")
+    ),
 ]
 
 
@@ -111,7 +113,7 @@ def test_fused_tables_step_as_plain_ones(kernels, entity_kernels, family, spec, 
     results = []
     for fused in (True, False):
         monkeypatch.setattr(exact, "kernels", lambda *_, fused=fused: kernels if fused else None)
-        model = Model(spec, 8, family.n_questions, 5, "tied" in answers)
+        model = Model(spec, 8, family.n_relations_with_inverses, 5, "tied" in answers)
         model.draw(torch.Generator().manual_seed(0), 1.0, 1.0).to(DEVICE)
         model.entity_vector.data[3] = 0
         rate = torch.tensor(0.1, device=DEVICE)
@@ -130,14 +132,14 @@ def test_fused_tables_step_as_plain_ones(kernels, entity_kernels, family, spec, 
 
 @pytest.mark.parametrize("name", ["ModulE-HH", "ModulE-RC", "ComplEx"])
 def test_fused_tables_in_half_precision(kernels, entity_kernels, family, name, monkeypatch):
-    """Entities, scores and slopes in bfloat16 take the step that autocast takes with float32 tables."""
+    """Entities, scores and gradients in bfloat16 take the step that autocast takes with float32 tables."""
     monkeypatch.setattr(optimizers, "has_bfloat16", lambda device: True)
     monkeypatch.setattr(exact, "kernels", lambda *_: kernels)
     config = make_config([{"penalty": {"strength": 0.1}, "train": {"batch": 6, "matmul": "bfloat16"}}])
     questions = Questions.of(family, config.loss, torch.device(DEVICE))
     results = []
     for fused in (True, False):
-        model = Model(MODELS[name], 8, family.n_questions, 5)
+        model = Model(MODELS[name], 8, family.n_relations_with_inverses, 5)
         model.draw(torch.Generator().manual_seed(0), 1.0, 1.0).to(DEVICE)
         tables = [table for table in model.parameters() if table.numel()]
         optimizer = GpuAdagrad(tables, lr=torch.tensor(0.1, device=DEVICE))
@@ -151,9 +153,11 @@ def test_fused_tables_in_half_precision(kernels, entity_kernels, family, name, m
         assert half.build(slice(0, 8)).dtype == torch.bfloat16
     (loss, ours), (other, theirs) = results
     assert loss == pytest.approx(other, rel=0.005)
-    before = Model(MODELS[name], 8, family.n_questions, 5).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
+    before = Model(MODELS[name], 8, family.n_relations_with_inverses, 5).draw(
+        torch.Generator().manual_seed(0), 1.0, 1.0
+    )
     starts = [table.detach().to(DEVICE) for table in before.parameters() if table.numel()]
-    # Adagrad's first step has one length: a slope near 0 that rounding turns around turns the step around
+    # Adagrad's first step has one length: a gradient near 0 that rounding turns around turns the step around
     for mine, other, start in zip(ours, theirs, starts, strict=True):
         assert (mine - other).abs().mean() < 0.1 * (other - start).abs().mean()
 
@@ -192,10 +196,10 @@ def test_slopes_of_relations_are_summed_and_taken(entity_kernels):
     ids = torch.randint(4, (300,), device=DEVICE)
     ids[ids == 2] = 1  # of which there are none
     table, total = torch.randn(4, 2, 21, device=DEVICE), torch.rand(4, 2, 21, device=DEVICE)
-    slopes, rate = torch.randn(300, 2, 21, device=DEVICE), torch.tensor(0.3, device=DEVICE)
-    grad = torch.zeros_like(table).index_add_(0, ids, slopes)
+    gradients, rate = torch.randn(300, 2, 21, device=DEVICE), torch.tensor(0.3, device=DEVICE)
+    grad = torch.zeros_like(table).index_add_(0, ids, gradients)
     memory = total + grad.square()
     wanted = table - 0.3 * grad / (memory.sqrt() + 1e-10)
-    entity_kernels.settle(ids, slopes, table, total, rate, 1e-10)
+    entity_kernels.settle(ids, gradients, table, total, rate, 1e-10)
     close(table, wanted)
     close(total, memory)

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 import modulekge
 from modulekge.answers.predictor import Predictor
 from modulekge.answers.questions import Question
-from modulekge.config import LEAST_RATE, AskingConfig
+from modulekge.config import LEAST_RATE, RerankConfig
 from modulekge.data.addition import enlarge
 from modulekge.data.dataset import Dataset
 from modulekge.data.reading import named_facts, read_facts
@@ -26,11 +26,12 @@ from modulekge.run.drift import drift
 from modulekge.run.files import read_json
 from modulekge.run.folder import RunFolder
 from modulekge.run.listing import list_runs
-from modulekge.run.rerank import ask_with
-from modulekge.run.train import Run, begin, continue_run, load, resolve, train
+from modulekge.run.rerank import rerank_with
+from modulekge.run.run import Run, load
+from modulekge.run.train import begin, continue_run, resolve, train
 from modulekge.training.fit import EpochRecord
 
-TINY = {"model.k": 2, "train.epochs": 2, "train.batch": 5, "train.every": 1}
+TINY = {"model.k": 2, "train.epochs": 2, "train.batch": 5, "train.eval_every": 1}
 NEW = [
     ("ida", "child", "eve"),
     ("ida", "twin", "jon"),
@@ -92,11 +93,16 @@ def test_rows_and_scores_of_what_was_known_stay_in_every_row_of_the_table(family
 
 LOSSES = [
     SAMPLED,
-    {"loss.kind": "logistic", "loss.answers": "all", "loss.smoothing": 0.1},
-    {"loss.kind": "softmax", "loss.answers": "all"},
+    {"loss.kind": "logistic", "loss.targets": "all", "loss.smoothing": 0.1},
+    {"loss.kind": "softmax", "loss.targets": "all"},
     {"loss.kind": "softmax", "loss.candidates": "shared", "loss.negatives": 5},
-    {"loss.degree": 0.5, "loss.frequency": 0.5, "loss.relations": 0.1, "train.dropout": 0.2},
-    {"train.optimizer": "adam", "train.lr": 0.01, "train.average": 0.7, "model.bias": True},
+    {
+        "loss.degree_weight": 0.5,
+        "loss.subsampling": 0.5,
+        "loss.relation_prediction": 0.1,
+        "train.dropout": 0.2,
+    },
+    {"train.optimizer": "adam", "train.lr": 0.01, "train.ema": 0.7, "model.bias": True},
 ]
 
 
@@ -178,7 +184,7 @@ def test_drift_goes_by_the_scores_that_answers_go_by(drawn_run, tmp_path):
     graph = Dataset("drawn", Vocabulary("entity", names[0]), Vocabulary("relation", names[1]), *parts)
     plain = drawn_run(graph, "ComplEx")
     shutil.copytree(plain.folder.path, tmp_path / "copy")
-    reranked = ask_with(load(tmp_path / "copy"), AskingConfig(0.5, 0.25, 1.0))
+    reranked = rerank_with(load(tmp_path / "copy"), RerankConfig(0.5, 0.25, 1.0))
     found = drift(plain, reranked)
     best = []
     for run in (plain, reranked):
@@ -286,12 +292,12 @@ def towns():
     return Dataset("towns", *vocabularies, ids, ids[:5], ids[:0])
 
 
-LEARNED = {"model.scalar_scale": 0.1, "train.batch": 32, "train.epochs": 40, "train.every": 40}
+LEARNED = {"model.scalar_scale": 0.1, "train.batch": 32, "train.epochs": 40, "train.eval_every": 40}
 KINDS = [
-    ("ModulE-HH", {"model.k": 8, "penalty.strength": 0.003}),
-    ("ComplEx", {"model.k": 16, "model.reciprocal": "tied", "penalty.strength": 0.003}),
-    ("RotatE", {"model.k": 16, "penalty.strength": 0.0}),
-    ("TransE", {"model.k": 16, "penalty.strength": 0.0, **SAMPLED}),
+    ("ModulE-HH", {"model.k": 8, "regularizer.weight": 0.003}),
+    ("ComplEx", {"model.k": 16, "model.reciprocal": "tied", "regularizer.weight": 0.003}),
+    ("RotatE", {"model.k": 16, "regularizer.weight": 0.0}),
+    ("TransE", {"model.k": 16, "regularizer.weight": 0.0, **SAMPLED}),
 ]
 
 

@@ -20,7 +20,7 @@ from modulekge.errors import RunError
 from modulekge.run.train import train
 
 ROOT = Path(__file__).parents[2]
-SMALL = {"model.k": 4, "train.epochs": 6, "train.batch": 7, "train.every": 2}
+SMALL = {"model.k": 4, "train.epochs": 6, "train.batch": 7, "train.eval_every": 2}
 
 
 def test_killed_at_random_moments_a_training_ends_with_the_same_bits():
@@ -35,7 +35,7 @@ def test_killed_at_random_moments_a_training_ends_with_the_same_bits():
 def test_a_scheduler_that_ends_a_training_loses_no_epoch_and_a_second_one_is_refused(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-m", "modulekge", "train", "world", "--model", "DistMult", "--out", "run",
-         "--set", "model.k=4", "--set", "train.epochs=100000", "--set", "train.every=50"],
+         "--set", "model.k=4", "--set", "train.epochs=100000", "--set", "train.eval_every=50"],
         cwd=tmp_path, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     epochs = tmp_path / "run" / "epochs.jsonl"

@@ -37,7 +37,7 @@ def test_every_size_gets_settings_that_fit_into_memory(name, machine):
     config = config_of(size, machine)
     load = Load.of(size, machine, config)
     assert load.bytes <= machine.memory / 2 or load.reals <= 8
-    assert config.train.every <= config.train.epochs
+    assert config.train.eval_every <= config.train.epochs
     assert (config.train.patience > 0) == (size.valid > 0)
     assert load.steps >= min(16, 2 * size.train)
 
@@ -69,7 +69,7 @@ def test_a_slow_machine_gets_fewer_epochs_and_is_told_how_long_they_take():
 
 def test_the_sparser_a_graph_the_more_it_is_penalised():
     strengths = [
-        config_of(SIZES[name], CORE).penalty.strength for name in ("Nations", "CoDEx-S", "FB15k-237")
+        config_of(SIZES[name], CORE).regularizer.weight for name in ("Nations", "CoDEx-S", "FB15k-237")
     ]
     assert strengths == sorted(set(strengths))
 
@@ -80,7 +80,7 @@ def test_rules_come_after_a_recipe_and_before_what_is_asked_for(family):
     assert plan(world).config.model.name == "ModulE-HH"
     by_rule = plan(world, recipe=NO_RECIPE)
     assert by_rule.config.model.name == DEFAULT_MODEL
-    assert {choice.key for choice in by_rule.choices} >= {"model.k", "train.batch", "penalty.strength"}
+    assert {choice.key for choice in by_rule.choices} >= {"model.k", "train.batch", "regularizer.weight"}
     asked = plan(family, "rotate", [{"train": {"batch": 7}}, {"model": {"k": 3}}])
     assert (asked.config.model.name, asked.config.model.k, asked.config.train.batch) == ("RotatE", 3, 7)
     assert not {"model.name", "model.k", "train.batch"} & {choice.key for choice in asked.choices}

@@ -8,15 +8,15 @@ import pytest
 
 import modulekge
 from modulekge import render
-from modulekge.config import AskingConfig
+from modulekge.config import RerankConfig
 from modulekge.errors import ModulekgeError, RunError
 from modulekge.evaluation.report import Report, evaluate
 from modulekge.run.comparison import compare, write_comparison
 from modulekge.run.listing import Order, find_runs, list_runs
-from modulekge.run.rerank import ask_with
+from modulekge.run.rerank import rerank_with
 from modulekge.run.train import continue_run, resolve, train
 
-SMALL = {"model.k": 4, "train.epochs": 4, "train.batch": 7, "train.every": 2, "train.patience": 0}
+SMALL = {"model.k": 4, "train.epochs": 4, "train.batch": 7, "train.eval_every": 2, "train.patience": 0}
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_a_line_says_what_the_run_is_and_how_good(place):
 
 
 def test_no_data_set_and_no_tensors_are_read(place, monkeypatch):
-    for reader in ("graph", "weights"):
+    for reader in ("graph", "checkpoint"):
         monkeypatch.setattr(
             f"modulekge.run.{reader}.read_tensors", lambda *_: pytest.fail("tensors were read")
         )
@@ -209,14 +209,14 @@ def test_a_comparison_as_a_file(place, tmp_path):
         write_comparison(found, tmp_path / "c.md")
 
 
-def test_a_run_that_asks_back_has_a_figure_on_valid_once_it_was_evaluated_so(place):
+def test_a_reranked_run_has_a_figure_on_valid_once_it_was_evaluated_so(place):
     plain = by_name(place)["first"].valid_mrr
-    run = ask_with(modulekge.load(place / "first"), AskingConfig(back=1.0, counts=1.0))
+    run = rerank_with(modulekge.load(place / "first"), RerankConfig(inverse=1.0, prior=1.0))
     runs = [place / "first", place / "more" / "second"]
     assert by_name(place)["first"].valid_mrr is None
     assert compare(runs).metrics["valid mrr"][0] is None
     assert compare(runs).metrics["best epoch"][0] is not None
-    report = evaluate(run.model, run.dataset, "valid")
+    report = evaluate(run.scorer, run.dataset, "valid")
     run.folder.save_report(report)
     assert report.both["mrr"] != plain
     assert by_name(place)["first"].valid_mrr == compare(runs).metrics["valid mrr"][0] == report.both["mrr"]

@@ -10,11 +10,12 @@ import torch
 from pyarrow import parquet
 
 from modulekge.answers.predictor import predict
-from modulekge.config import AskingConfig
+from modulekge.config import RerankConfig
 from modulekge.errors import ModulekgeError, RunError
 from modulekge.run.calibrate import calibrate, write_reliability
 from modulekge.run.rows import Rows
-from modulekge.run.train import load, resume, train
+from modulekge.run.run import load
+from modulekge.run.train import resume, train
 
 SETTINGS = {"model.k": 2, "train.epochs": 2, "train.batch": 8}
 
@@ -90,7 +91,7 @@ def test_a_calibration_of_other_weights_is_refused(family, tmp_path):
     with pytest.raises(RunError, match="makes it anew"):
         predict(tmp_path / "run", **question)
     calibrate(tmp_path / "run")
-    run.folder.write_config(replace(run.folder.config(), asking=AskingConfig(back=0.5)))  # as by hand
+    run.folder.write_config(replace(run.folder.config(), rerank=RerankConfig(inverse=0.5)))  # as by hand
     with pytest.raises(RunError, match="makes it anew"):
         predict(tmp_path / "run", **question)
 

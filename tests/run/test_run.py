@@ -12,15 +12,16 @@ from safetensors.torch import load_file, save_file
 
 import modulekge
 from modulekge.algebra.parametrizations import EXPONENTIAL
-from modulekge.config import AskingConfig, make_config, read_config
+from modulekge.config import RerankConfig, make_config, read_config
 from modulekge.errors import ConfigError, ModulekgeError, RunError
 from modulekge.run.defaults import DEFAULT_MODEL
 from modulekge.run.files import write_file
 from modulekge.run.folder import RunFolder
-from modulekge.run.train import continue_run, find_recipe, load, resolve, stalled, train
+from modulekge.run.run import load
+from modulekge.run.train import continue_run, find_recipe, resolve, stalled, train
 from modulekge.training.fit import EpochRecord
 
-SMALL = {"model.k": 4, "train.epochs": 6, "train.batch": 7, "train.every": 2}
+SMALL = {"model.k": 4, "train.epochs": 6, "train.batch": 7, "train.eval_every": 2}
 
 
 @pytest.fixture
@@ -39,9 +40,9 @@ def test_a_run_loads_without_its_data_set_and_answers_the_same(run):
     assert again.dataset.entities.descriptions == {"ada": "Wrote a program."}  # of what the graph has
     assert again.config == run.config
     assert modulekge.evaluate(again).both == modulekge.evaluate(run).both
-    circumstances = json.loads((run.folder.path / "run.json").read_text())
-    assert circumstances["fingerprint"] == run.dataset.fingerprint
-    assert circumstances["versions"]["torch"] == torch.__version__
+    provenance = json.loads((run.folder.path / "run.json").read_text())
+    assert provenance["fingerprint"] == run.dataset.fingerprint
+    assert provenance["versions"]["torch"] == torch.__version__
 
 
 def test_weights_that_may_not_be_read_are_not_called_missing(run, monkeypatch):
@@ -96,7 +97,7 @@ def test_the_best_weights_are_kept_beside_the_last(run):
 
 
 def test_mean_weights_are_kept_with_and_without_a_valid_split(family, tmp_path):
-    settings = {**SMALL, "train.average": 0.7}
+    settings = {**SMALL, "train.ema": 0.7}
     run = train(family, "ModulE-HH", settings, tmp_path / "with")
     curve = [r.valid["mrr"] for r in run.folder.records() if r.valid]
     assert modulekge.evaluate(run, "valid").both["mrr"] == pytest.approx(max(curve))
@@ -200,7 +201,7 @@ def test_more_epochs_can_be_asked_for_and_nothing_else_changes(run):
         ({"train.epochs": 12, "train.optimizer": "adam"}, "only \\[train\\] settings can change"),
         ({"train.epochs": 6}, "has had its 6 epochs"),
         ({"train.epochs": 12, "train.device": "cuda:9"}, "CUDA devices"),
-        ({"train.epochs": 12, "train.patience": 1, "train.every": 2}, "no better for 1 validations"),
+        ({"train.epochs": 12, "train.patience": 1, "train.eval_every": 2}, "no better for 1 validations"),
     ],
 )
 def test_what_cannot_go_on_changes_nothing(run, settings, message):
@@ -372,13 +373,13 @@ def test_a_resolved_configuration_is_a_recipe_for_the_same(run):
 
 def test_a_user_made_row_trains_is_kept_and_loads_by_its_words(family, tmp_path):
     spec = modulekge.row("ModulE-CH", "C", "H", "GL(1,C)", "U_H(1)", "inner")
-    run = train(family, spec, {**SMALL, "model.chart": "exponential"}, tmp_path / "ch")
+    run = train(family, spec, {**SMALL, "model.parametrization": "exponential"}, tmp_path / "ch")
     again = load(run.folder.path).model
     assert again.spec.name == "ModulE-CH"
     assert again.spec.words() == spec.words()
     assert again.entity_vector.shape == (8, 3, 4)
-    charted = modulekge.MODELS["QuatE"].charted(EXPONENTIAL)
-    assert resolve(family, charted).model.chart == "exponential"
+    parametrized = modulekge.MODELS["QuatE"].parametrized(EXPONENTIAL)
+    assert resolve(family, parametrized).model.parametrization == "exponential"
 
 
 def test_every_recipe_can_be_resolved():
@@ -389,9 +390,11 @@ def test_every_recipe_can_be_resolved():
     for path in paths:
         config = make_config([read_config(path)], str(path))
         assert config.data == path.parent.name
-        ending = next((ending for ending in ("-beyond", "-paper", "-plus") if path.stem.endswith(ending)), "")
+        ending = next(
+            (ending for ending in ("-best", "-paper", "-extended") if path.stem.endswith(ending)), ""
+        )
         assert config.model.name == path.stem.removesuffix(ending)
-        assert config.asking == AskingConfig() or ending in ("-beyond", "-plus")
+        assert config.rerank == RerankConfig() or ending in ("-best", "-extended")
         assert (find_recipe(config.data, config.model.name) == path) == (not ending)  # others are named
 
 

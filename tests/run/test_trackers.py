@@ -13,7 +13,7 @@ from modulekge.run.trackers import TRACKERS, Tracking, make_trackers, measures, 
 from modulekge.run.train import continue_run, resolve, resume, train
 from modulekge.training.fit import EpochRecord
 
-SMALL = {"model.k": 4, "train.epochs": 4, "train.batch": 7, "train.every": 2}
+SMALL = {"model.k": 4, "train.epochs": 4, "train.batch": 7, "train.eval_every": 2}
 
 
 @pytest.fixture

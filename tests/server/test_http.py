@@ -11,7 +11,7 @@ from modulekge.answers.predictor import Predictor
 from modulekge.errors import RunError
 from modulekge.export.formats import export
 from modulekge.models.table import MODELS
-from modulekge.run.train import load
+from modulekge.run.run import load
 from modulekge.server.http import make_app
 from modulekge.server.metrics import Metrics
 from modulekge.server.service import ServedRun, Service
@@ -152,7 +152,7 @@ def test_sets_scores_and_reasons(client, asked):
     found = client.post(
         f"{API}/kin/answer-set", {"head": "ada", "relation": "parent", "coverage": 0.5}
     ).json()
-    expected = asked.answer_set(head="ada", relation="parent", coverage=0.5)
+    expected = asked.prediction_set(head="ada", relation="parent", coverage=0.5)
     assert (found["size"], found["candidates"]) == (len(expected.answers), expected.candidates)
     links = client.post(f"{API}/kin/score", {"triples": [["Ada Lovelace", "parent", "bob"]]}).json()["links"]
     assert links[0]["split"] == "train"

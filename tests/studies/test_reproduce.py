@@ -41,7 +41,7 @@ def test_what_is_read_is_told_from_what_is_trained_now(brief):
     first, _, *rows = done.stdout.splitlines()
     assert first.startswith("2 trainings: 2 read from results/studies (2020-01-02 .. 20")
     assert "abc" in first and first.endswith("0 trained now; --retrain FOLDER trains them anew and compares")
-    assert all("now" not in row and "2020-01-02 .. " in row for row in rows)
+    assert all("now:" not in row and "2020-01-02 .. " in row for row in rows)
     assert files(brief) == before
     done = call(*COMMAND, "--out", "tables", cwd=brief)
     assert files(brief) - before == {f"tables/results.{end}" for end in ("md", "csv", "svg", "png")}

@@ -15,7 +15,7 @@ from modulekge.studies.cell import Cell, read_result
 from modulekge.studies.several import run_cells
 from modulekge.training.fit import EpochRecord
 
-BRIEF = (("train.epochs", 3), ("model.k", 4), ("train.every", 1))
+BRIEF = (("train.epochs", 3), ("model.k", 4), ("train.eval_every", 1))
 CELLS = [Cell("world", "DistMult", "", BRIEF, seed) for seed in range(3)]
 
 

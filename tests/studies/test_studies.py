@@ -11,7 +11,7 @@ import pytest
 from modulekge.config import make_config, read_config
 from modulekge.errors import ModulekgeError
 from modulekge.models.table import MODELS
-from modulekge.run import circumstances, train
+from modulekge.run import provenance, train
 from modulekge.run.folder import RunFolder
 from modulekge.run.provenance import source_commit
 from modulekge.run.train import find_recipe
@@ -74,40 +74,38 @@ def test_the_same_training_is_run_once_for_all_studies():
 
 
 def test_beyond_the_paper_are_the_models_that_have_such_a_recipe_beside_its_figures():
-    study = STUDIES["beyond"]
+    study = STUDIES["best"]
     cells = [cell for (cell,) in study.cells()]
     assert [cell.name for cell in cells] == [
-        *(f"FB15k-237-{model}-beyond-seed0" for model in ("ModulE-RC", "ModulE-RH", "ModulE-HH", "ComplEx")),
-        *(f"WN18RR-{model}-beyond-seed0" for model in ("ModulE-RC", "ModulE-RH", "ModulE-HH", "BiQUE")),
+        *(f"FB15k-237-{model}-best-seed0" for model in ("ModulE-RC", "ModulE-RH", "ModulE-HH", "ComplEx")),
+        *(f"WN18RR-{model}-best-seed0" for model in ("ModulE-RC", "ModulE-RH", "ModulE-HH", "BiQUE")),
     ]
-    assert "--model BiQUE --recipe recipes/WN18RR/BiQUE-beyond.toml" in cells[-1].command
+    assert "--model BiQUE --recipe recipes/WN18RR/BiQUE-best.toml" in cells[-1].command
     assert cells[0].training != Cell("FB15k-237", "ModulE-RC").training
-    assert cells[0].said.items() > {"loss.relations": "1.0", "model.k": "128"}.items()
+    assert cells[0].said.items() > {"loss.relation_prediction": "1.0", "model.k": "128"}.items()
     first, *_, last = (study.lines([[cell]], Path("nowhere"))[0] for cell in cells)
-    assert (first.model, first.paper) == ("ModulE-RC-beyond", TABLE_2["FB15k-237", "ModulE-RC"]["mrr"])
-    assert (last.model, last.paper) == ("BiQUE-beyond", TABLE_2["WN18RR", "ModulE-HH"]["mrr"])
-    with pytest.raises(
-        ModulekgeError, match="no recipe BiQUE-beyond of FB15k-237; it is of FB15k-237, WN18RR"
-    ):
+    assert (first.model, first.paper) == ("ModulE-RC-best", TABLE_2["FB15k-237", "ModulE-RC"]["mrr"])
+    assert (last.model, last.paper) == ("BiQUE-best", TABLE_2["WN18RR", "ModulE-HH"]["mrr"])
+    with pytest.raises(ModulekgeError, match="no recipe BiQUE-best of FB15k-237; it is of FB15k-237, WN18RR"):
         study.cells(["FB15k-237"], ["BiQUE"])
 
 
 def test_what_is_added_to_the_papers_settings_leaves_those_as_the_paper_gives_them():
     given = {"FB15k-237": (300, 0.045), "WN18RR": (500, 0.08)}  # appendix D; of the rest, the same for both
-    cells = [cell for (cell,) in STUDIES["plus"].cells()]
-    ours = [f"ModulE-{which}-plus" for which in ("RC", "RH", "HH")]
+    cells = [cell for (cell,) in STUDIES["extended"].cells()]
+    ours = [f"ModulE-{which}-extended" for which in ("RC", "RH", "HH")]
     assert [(cell.dataset, cell.label) for cell in cells] == [(data, row) for data in given for row in ours]
     for cell in cells:
         config = make_config([read_config(find_recipe(cell.dataset, cell.recipe))], cell.recipe)
-        train, penalty = config.train, config.penalty
-        assert (train.batch, penalty.strength) == given[config.data]
+        train, regularizer = config.train, config.regularizer
+        assert (train.batch, regularizer.weight) == given[config.data]
         assert (train.optimizer, train.lr, train.epochs, config.model.k) == ("adagrad", 0.1, 200, 128)
-        assert (penalty.p, penalty.head, penalty.relation, penalty.tail) == (3, 2.0, 0.5, 2.0)
+        assert (regularizer.p, regularizer.head, regularizer.relation, regularizer.tail) == (3, 2.0, 0.5, 2.0)
 
 
 def test_a_cell_whose_recipe_asks_back_is_ranked_so(tmp_path):
     few = (("train.epochs", 2), ("model.k", 4))
-    cells = [Cell("world", "DistMult", "", settings) for settings in (few, (*few, ("asking.back", 1.0)))]
+    cells = [Cell("world", "DistMult", "", settings) for settings in (few, (*few, ("rerank.inverse", 1.0)))]
     for cell in cells:
         assert list(run_cell(cell, tmp_path / "results", tmp_path / "runs"))
     plain, asked = (read_result(cell, tmp_path / "results") for cell in cells)
@@ -116,7 +114,7 @@ def test_a_cell_whose_recipe_asks_back_is_ranked_so(tmp_path):
 
 
 def test_settings_that_are_compared_are_ranked_on_valid_alone(tmp_path):
-    few = (("train.epochs", 2), ("train.every", 1), ("model.k", 4))
+    few = (("train.epochs", 2), ("train.eval_every", 1), ("model.k", 4))
     cell = Cell("world", "DistMult", "", few, split="valid")
     assert list(run_cell(cell, tmp_path / "results", tmp_path / "runs"))
     found = read_result(cell, tmp_path / "results")
@@ -129,11 +127,11 @@ def test_the_commit_of_the_code_is_that_of_its_repository_or_what_is_said(tmp_pa
     known = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     if known.returncode == 0:
         assert known.stdout.startswith(source_commit().removesuffix("+"))
-    elsewhere = tmp_path / "modulekge" / "run" / "circumstances.py"
+    elsewhere = tmp_path / "modulekge" / "run" / "provenance.py"
     elsewhere.parent.mkdir(parents=True)
     elsewhere.touch()
     subprocess.run(["git", "init", "--quiet", tmp_path], check=True)  # of another project
-    monkeypatch.setattr(circumstances, "__file__", str(elsewhere))
+    monkeypatch.setattr(provenance, "__file__", str(elsewhere))
     assert source_commit() == "unknown"
     monkeypatch.setenv("MODULEKGE_COMMIT", "1234567890")
     assert source_commit() == "1234567890"
@@ -145,7 +143,7 @@ def test_an_interpretation_is_of_its_data_set_and_model_and_a_search_shows_valid
     decayed = [cell for cell in cells if dict(cell.settings).get("train.decay")]
     assert {cell.dataset for cell in decayed} == {"WN18RR"}  # as the paper says
     assert {cell.model for cell in cells if cell.settings} == {"ModulE-HH"}
-    rates = [dict(cell.settings)["penalty.strength"] for cell in cells if cell.split == "valid"]
+    rates = [dict(cell.settings)["regularizer.weight"] for cell in cells if cell.split == "valid"]
     assert {0.0, 1e-6, 0.045, 0.08} <= set(rates)
     searched = next(cell for cell in cells if cell.split == "valid")
     unit = next(cell for cell in cells if cell.model == "ModulE-HH-unit")
@@ -194,9 +192,9 @@ def test_an_ablation_has_the_settings_of_the_model_it_is_one_of():
     whole = cell_config(Cell("world", "ModulE-HH"))
     assert config.model.name == "ModulE-HH-scalar"
     assert (config.train.epochs, config.train.seed) == (3, 4)
-    assert (config.model.k, config.penalty, config.train.batch) == (
+    assert (config.model.k, config.regularizer, config.train.batch) == (
         whole.model.k,
-        whole.penalty,
+        whole.regularizer,
         whole.train.batch,
     )
 
@@ -362,7 +360,7 @@ def test_curves_of_one_model_have_one_colour_and_one_word_in_the_legend(tmp_path
 
 
 def test_a_cell_is_continued_where_it_was_left_and_then_kept(tmp_path):
-    cell = Cell("world", "DistMult", "", (("train.epochs", 3), ("model.k", 4), ("train.every", 1)))
+    cell = Cell("world", "DistMult", "", (("train.epochs", 3), ("model.k", 4), ("train.eval_every", 1)))
     results, runs = tmp_path / "results", tmp_path / "runs"
     assert read_result(cell, results) is None
     events = run_cell(cell, results, runs)
@@ -439,7 +437,7 @@ def test_a_result_of_something_else_is_refused(tmp_path, change, finding):
         read_result(cell, tmp_path)
 
 
-BRIEF = Cell("world", "DistMult", "", (("train.epochs", 3), ("model.k", 4), ("train.every", 1)))
+BRIEF = Cell("world", "DistMult", "", (("train.epochs", 3), ("model.k", 4), ("train.eval_every", 1)))
 
 
 def test_a_run_begun_on_another_graph_is_refused(tmp_path, monkeypatch):
@@ -473,7 +471,7 @@ def test_a_crash_while_the_last_weights_were_kept_costs_nothing(tmp_path, monkey
 
 
 def test_what_rules_chose_for_a_cell_without_a_recipe_stays(tmp_path, monkeypatch):
-    cell = Cell("world", "ModulE-HH-scalar", "", (("model.k", 4), ("train.every", 1)))
+    cell = Cell("world", "ModulE-HH-scalar", "", (("model.k", 4), ("train.eval_every", 1)))
     monkeypatch.setattr(cells, "cell_config", lambda _: config)
     config = replace(cell_config(BRIEF), train=replace(cell_config(BRIEF).train, epochs=2))
     events = run_cell(cell, tmp_path / "results", tmp_path / "runs")

@@ -21,7 +21,11 @@ from modulekge.studies.tuning import SPACES, Between, Search, finished, open_stu
 
 optuna = pytest.importorskip("optuna")
 
-SPACE = {"model.name": ("DistMult", "ModulE-RC"), "model.k": (2, 4), "penalty.strength": Between(0.001, 0.1)}
+SPACE = {
+    "model.name": ("DistMult", "ModulE-RC"),
+    "model.k": (2, 4),
+    "regularizer.weight": Between(0.001, 0.1),
+}
 FIXED = [{"train": {"epochs": 4, "every": 2}}]
 
 
@@ -78,7 +82,7 @@ def test_the_same_search_goes_on_and_draws_other_settings(search):
     assert finished(first) == 2
     study, events = run(search, 4)
     assert {e.number for e in events} == {2, 3}
-    strengths = [t.settings["penalty.strength"] for t in ranking(study)]
+    strengths = [t.settings["regularizer.weight"] for t in ranking(study)]
     assert len(set(strengths)) == 4
 
 
@@ -102,10 +106,10 @@ def test_when_time_is_up_nothing_is_lost(search, tmp_path):
 def test_poor_trials_are_pruned(family, tmp_path):
     # A vast penalty leaves all entities alike; four good trials come first, as the pruner waits for as many
     fixed = [{"train": {"epochs": 30, "every": 5, "batch": 4}, "model": {"name": "ComplEx", "k": 8}}]
-    search = search_in(tmp_path, family, {"penalty.strength": (0.0, 1000.0)}, fixed)
+    search = search_in(tmp_path, family, {"regularizer.weight": (0.0, 1000.0)}, fixed)
     study = open_study(search, 0)
     for strength in (0.0, 0.0, 0.0, 0.0, 1000.0):
-        study.enqueue_trial({"penalty.strength": strength})
+        study.enqueue_trial({"regularizer.weight": strength})
     ends = [e for e in tune(search, study, 5, 60.0) if e.state != "running"]
     assert [e.state for e in ends] == ["complete"] * 4 + ["pruned"]
     assert ends[-1].epoch < 30
@@ -113,7 +117,7 @@ def test_poor_trials_are_pruned(family, tmp_path):
 
 def test_what_settings_fix_is_not_searched(family, tmp_path):
     search = search_in(tmp_path, family, fixed=[*FIXED, {"model": {"name": "TransE"}}, {"model": {"k": 3}}])
-    assert list(search.space) == ["penalty.strength"]
+    assert list(search.space) == ["regularizer.weight"]
     study, _ = run(search, 1)
     config = make_config([tomllib.loads(study.trials[0].user_attrs["config"])])
     assert (config.model.name, config.model.k, config.train.epochs) == ("TransE", 3, 4)
@@ -182,7 +186,7 @@ def place(tmp_path):
 
 
 COMMAND = [sys.executable, "-m", "modulekge", "tune", "graph.tsv", "--out", "search", "--model", "distmult",
-           "--set", "train.epochs=2", "--set", "train.every=1"]  # fmt: skip
+           "--set", "train.epochs=2", "--set", "train.eval_every=1"]  # fmt: skip
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 

@@ -1,4 +1,4 @@
-"""The exact loss, span by span, is the plain loss over all scores, in value and in every slope."""
+"""The exact loss, span by span, is the plain loss over all scores, in value and in every gradient."""
 
 import pytest
 import torch
@@ -20,7 +20,7 @@ KINDS = pytest.mark.parametrize("kind", ["softmax", "logistic"])
 
 def setup(family, spec, dtype, **loss):
     config = LossConfig(**loss)
-    model = Model(spec, 8, family.n_questions, 4, bias=True).to(dtype)
+    model = Model(spec, 8, family.n_relations_with_inverses, 4, bias=True).to(dtype)
     model.draw(torch.Generator().manual_seed(0), 1.0, 1.0)
     torch.nn.init.normal_(model.entity_bias)
     questions = Questions.of(family, config, torch.device("cpu"))
@@ -47,8 +47,8 @@ def ours(model, batch, answers, weights, config):
     queries = model.queries(*batch[:, :2].unbind(1)).detach()
     share = torch.full((len(batch),), 1 / len(batch), dtype=queries.dtype) if weights is None else weights
     target = Target.of(answers, share / share.sum(), len(model.entity_scalar), config)
-    value, slopes = exact(model, queries, target, config.kind, PlainTables(model))
-    return [value, slopes, *(table.grad for table in entity_tables(model) if table.numel())]
+    value, gradients = exact(model, queries, target, config.kind, PlainTables(model))
+    return [value, gradients, *(table.grad for table in entity_tables(model) if table.numel())]
 
 
 @pytest.mark.parametrize("spec", MODELS.values(), ids=lambda s: s.name)
@@ -91,7 +91,7 @@ def test_a_step_follows_the_slopes_of_the_plain_loss(family, answers, name, rela
     for way in (Step._exact_loss, Step._plain_loss):
         settings = {"loss": {"answers": answers, "relations": relations}, "penalty": {"strength": 0.1}}
         config = make_config([{"train": {"batch": 5}}, settings])
-        model = Model(MODELS[name], 8, family.n_questions, 4).double()
+        model = Model(MODELS[name], 8, family.n_relations_with_inverses, 4).double()
         model.draw(torch.Generator().manual_seed(0), 1.0, 1.0)
         questions = Questions.of(family, config.loss, torch.device("cpu"))
         step = Step(model, questions, make_optimizer(model, config.train), config)

@@ -13,13 +13,13 @@ from modulekge.models.table import MODELS
 from modulekge.training import fit as fitting
 from modulekge.training import optimizers
 from modulekge.training.ema import averaged
-from modulekge.training.fit import EpochRecord, Glance, fit, validate
+from modulekge.training.fit import EpochProgress, EpochRecord, fit, validate
 from modulekge.training.optimizers import make_optimizer, matmul_precision, pick_device
 
 
 def setup(family, name="ModulE-HH", **train):
     config = make_config([{"train": {"epochs": 3, "batch": 5, "every": 2, **train}}])
-    model = Model(MODELS[name], len(family.entities), family.n_questions, 4)
+    model = Model(MODELS[name], len(family.entities), family.n_relations_with_inverses, 4)
     model.draw(torch.Generator().manual_seed(0), 1e-3, 1.0)
     return model, make_optimizer(model, config.train), config
 
@@ -119,11 +119,11 @@ def test_every_objective_learns_the_train_triples(family, name):
         {"train": {"epochs": 60, "batch": 8, "every": 60, "dropout": 0.05}},
     ]
     config = make_config(layers)
-    model = Model(MODELS["ModulE-HH"], 8, family.n_questions, 12, bias=True)
+    model = Model(MODELS["ModulE-HH"], 8, family.n_relations_with_inverses, 12, bias=True)
     model.draw(torch.Generator().manual_seed(0), 0.1, 1.0)
     for _ in fit(model, family, make_optimizer(model, config.train), config):
         pass
-    ranks = rank(model, family.questions("train"), family.known).rank("bottom")
+    ranks = rank(model.scorer(), family.questions("train"), family.known).rank("bottom")
     assert (1 / ranks).mean() > 0.9
 
 
@@ -156,7 +156,7 @@ def test_the_mean_of_weights_is_validated_and_the_weights_go_on(family, optimize
         for event in fit(model, family, optimizer_, config):
             if isinstance(event, EpochRecord):
                 with averaged(model, optimizer_, config.train):
-                    valid = validate(model, family)
+                    valid = validate(model.scorer(), family)
                     seen.append((model.entity_scalar.detach().clone(), event.valid))
                 assert valid == event.valid
         results.append(([weights for weights, _ in seen], model.entity_scalar.detach()))
@@ -171,7 +171,7 @@ def test_the_mean_of_weights_is_validated_and_the_weights_go_on(family, optimize
 def test_long_epochs_are_glanced_at(family, monkeypatch):
     monkeypatch.setattr(fitting, "_GLANCE", 0.0)
     model, optimizer, config = setup(family)
-    glances = [e for e in fit(model, family, optimizer, config) if isinstance(e, Glance)]
+    glances = [e for e in fit(model, family, optimizer, config) if isinstance(e, EpochProgress)]
     assert [g.done for g in glances[:6]] == [5, 10, 15, 20, 25, 28]
 
 

@@ -2,12 +2,12 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from modulekge.config import LossConfig, PenaltyConfig, make_config
-from modulekge.data.filter_index import KnownAnswers
+from modulekge.config import LossConfig, RegularizerConfig, make_config
+from modulekge.data.filter_index import FilterIndex
 from modulekge.errors import ConfigError
 from modulekge.models.embedding import Model
 from modulekge.models.table import MODELS
-from modulekge.training.losses import LOSSES, Answers, adversarial, average, logistic, softmax
+from modulekge.training.losses import LOSSES, Answers, average, logistic, self_adversarial, softmax
 from modulekge.training.questions import (
     Draw,
     Questions,
@@ -61,7 +61,7 @@ def test_adversarial_is_the_loss_of_rotates_authors():
         negative = torch.cat([f[: TAILS[i]], f[TAILS[i] + 1 :]])
         p = torch.softmax(0.5 * negative, 0)
         expected = -(F.logsigmoid(f[TAILS[i]]) + (p * F.logsigmoid(-negative)).sum()) / 2
-        close(adversarial(SCORES, ONE, config)[i], expected)
+        close(self_adversarial(SCORES, ONE, config)[i], expected)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
@@ -69,12 +69,12 @@ def test_a_question_whose_negatives_are_all_true_is_judged_by_its_answer(tempera
     scores = SCORES.clone().index_put((torch.tensor([1]),), SCORES.new_tensor(-torch.inf)).requires_grad_()
     scores = scores.index_put((torch.tensor(1), TAILS[1]), SCORES[1, TAILS[1]])
     config = LossConfig(margin=6.0, temperature=temperature)
-    losses = adversarial(scores, ONE, config)
+    losses = self_adversarial(scores, ONE, config)
     close(losses[1], -F.logsigmoid(6.0 + SCORES[1, TAILS[1]]) / 2)
     others = [0, 2, 3, 4]
-    close(losses[others], adversarial(SCORES, ONE, config)[others])
-    (slopes,) = torch.autograd.grad(losses.sum(), scores)
-    assert slopes.isfinite().all()
+    close(losses[others], self_adversarial(SCORES, ONE, config)[others])
+    (gradients,) = torch.autograd.grad(losses.sum(), scores)
+    assert gradients.isfinite().all()
 
 
 @pytest.mark.parametrize("kind", LOSSES)
@@ -98,7 +98,7 @@ def test_average():
 
 def test_weights_of_questions(family):
     triples = family.questions("train")
-    known = KnownAnswers.of(triples, family.n_questions)
+    known = FilterIndex.of(triples, family.n_relations_with_inverses)
     assert question_weights(family, triples, known, PLAIN) is None
     train = family.train.tolist()
     degrees = [sum((h == e) + (t == e) for h, _, t in train) for e in range(8)]
@@ -124,7 +124,7 @@ def test_a_question_of_several_answers_weighs_what_they_do_on_average(family):
 
 def setup(family, name="RotatE", **loss):
     config = LossConfig(**loss)
-    model = Model(MODELS[name], 8, family.n_questions, 4, bias=True)
+    model = Model(MODELS[name], 8, family.n_relations_with_inverses, 4, bias=True)
     model.draw(torch.Generator().manual_seed(0), 1.0, 1.0)
     torch.nn.init.normal_(model.entity_bias)
     questions = Questions.of(family, config, torch.device("cpu"))
@@ -220,7 +220,7 @@ def test_penalty_is_phi_of_the_combined_elements(form, root):
         return (torch.linalg.vector_norm(x, dim=1) ** 3).sum(-1) ** root
 
     expected = 0.07 / 3 * (2 * g(e[h]) + 0.5 * g(relation[r]) + 2 * g(e[t])).sum()
-    close(penalty(model, h, r, t, PenaltyConfig(strength=0.07, form=form)), expected)
+    close(penalty(model, h, r, t, RegularizerConfig(strength=0.07, form=form)), expected)
 
 
 def test_dura():
@@ -230,13 +230,13 @@ def test_dura():
     e, q = (torch.complex(*x.unbind(1)) for x in (model.entity_scalar, model.relation_scaling))
     own = e[h].abs() ** 2 + e[t].abs() ** 2
     moved = (e[h] * q[r]).abs() ** 2 + (e[t] * q[r]).abs() ** 2
-    config = PenaltyConfig(strength=0.1, head=0.5, relation=0.0, tail=0.5, moved=1.5, p=2)
+    config = RegularizerConfig(strength=0.1, head=0.5, relation=0.0, tail=0.5, moved=1.5, p=2)
     close(penalty(model, h, r, t, config), 0.1 / 3 * (0.5 * own + 1.5 * moved).sum())
 
 
 def test_penalty_takes_a_head_with_what_the_relation_adds(family):
     """BiQUE's relation is (b, g) with 8 numbers each; the head counts as |h + b|, the relation as |g|."""
-    model = Model(MODELS["BiQUE"], 8, family.n_questions, 3)
+    model = Model(MODELS["BiQUE"], 8, family.n_relations_with_inverses, 3)
     model.draw(torch.Generator().manual_seed(0), 1.0, 1.0)
     h, r, t = torch.tensor([0, 1, 5]), torch.tensor([0, 3, 1]), torch.tensor([2, 2, 7])
     entity, relation = model.entity_scalar, model.relation_scaling
@@ -247,7 +247,7 @@ def test_penalty_takes_a_head_with_what_the_relation_adds(family):
     expected = (
         2 * cubes(entity[h] + relation[r][:, :8]) + 0.5 * cubes(relation[r][:, 8:]) + 2 * cubes(entity[t])
     )
-    close(penalty(model, h, r, t, PenaltyConfig(strength=0.3)), 0.3 * expected / 3)
+    close(penalty(model, h, r, t, RegularizerConfig(strength=0.3)), 0.3 * expected / 3)
 
 
 def test_penalty_of_unit_elements_moves_nothing():

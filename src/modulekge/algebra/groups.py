@@ -9,7 +9,7 @@ from torch import Tensor
 
 from modulekge.algebra.algebra import ALGEBRAS, BIQUATERNIONS, Q8, Algebra, C, H, R
 from modulekge.algebra.norms import N, modulus
-from modulekge.algebra.parametrizations import FREE, MIXTURE, MOTION, NORMALISED, ONE, Chart
+from modulekge.algebra.parametrizations import FREE, MIXTURE, MOTION, NORMALISED, ONE, Parametrization
 from modulekge.shapes import Elements, Numbers
 
 _LEAST_WEIGHT = 0.01  # of a tail's modulus, where a modulus is made of a mixture
@@ -17,12 +17,12 @@ _LEAST_WEIGHT = 0.01  # of a tail's modulus, where a modulus is made of a mixtur
 
 @dataclass(frozen=True)
 class Group:
-    """Elements multiplied in ``algebra`` and named by a chart, which names each factor by itself."""
+    """Elements multiplied in ``algebra``, each of whose factors is parametrized by itself."""
 
     name: str
     algebra: Algebra
     factors: tuple[int, ...]  # components of each factor
-    chart: Chart
+    parametrization: Parametrization
 
     @property
     def size(self) -> int:
@@ -32,12 +32,12 @@ class Group:
     @property
     def width(self) -> int:
         """$w$: how many numbers are stored for one element."""
-        return sum(map(self.chart.width, self.factors))
+        return sum(map(self.parametrization.width, self.factors))
 
     @property
     def freedom(self) -> int:
         """The dimension of the group: how many numbers an element needs."""
-        return sum(map(self.chart.freedom, self.factors))
+        return sum(map(self.parametrization.freedom, self.factors))
 
     @property
     def trivial(self) -> bool:
@@ -47,13 +47,13 @@ class Group:
     def point(self, numbers: Numbers) -> Elements:
         """Return the elements these numbers name."""
         if len(self.factors) == 1:
-            return self.chart.point(numbers)
-        widths = [self.chart.width(d) for d in self.factors]
-        return torch.cat([self.chart.point(part) for part in numbers.split(widths, dim=-2)], dim=-2)
+            return self.parametrization.point(numbers)
+        widths = [self.parametrization.width(d) for d in self.factors]
+        return torch.cat([self.parametrization.point(part) for part in numbers.split(widths, dim=-2)], dim=-2)
 
-    def charted(self, chart: Chart) -> "Group":
-        """Return the same group under another chart, if it is one of unit elements."""
-        return replace(self, chart=chart) if self.chart.kind == "unit" else self
+    def parametrized(self, parametrization: Parametrization) -> "Group":
+        """Return the same group under another parametrization, if it is one of unit elements."""
+        return replace(self, parametrization=parametrization) if self.parametrization.kind == "unit" else self
 
 
 def scalars(a: Algebra) -> Group:
@@ -74,7 +74,7 @@ PLANE = units(C, "R^2")  # R^2 is C without its product
 SPACE = Group("R^3", H, (3,), NORMALISED)  # R^3 is the imaginary part of H
 FIBRED = Group("R^3 x S^1", H, (3, 2), NORMALISED)  # each point of space with a point of its Hopf fibre
 
-FREE_SPACE = replace(SPACE, chart=FREE)
+FREE_SPACE = replace(SPACE, parametrization=FREE)
 SCALARS = {g.name: g for g in (TRIVIAL, *map(scalars, (*ALGEBRAS, BIQUATERNIONS, Q8)), FREE_SPACE)}
 VECTORS = {g.name: g for g in (TRIVIAL, *map(units, ALGEBRAS), PLANE, SPACE, FIBRED)}
 
@@ -84,11 +84,11 @@ def _whole(g: Elements) -> Elements:
 
 
 @dataclass(frozen=True)
-class Law:
+class Operation:
     """How an element of a group moves what it acts on, and what undoes or mirrors that.
 
     ``adjoint`` gives the element with which a question is asked the other way round: the score of
-    (h, r, t) is that of t moved by it and compared with h. A law without one asks for a relation of
+    (h, r, t) is that of t moved by it and compared with h. A operation without one asks for a relation of
     its own.
     """
 
@@ -158,14 +158,14 @@ def _undone(a: Algebra, g: Elements) -> Elements:
     return torch.cat([-a.mul(b, u), a.conj(u)], dim=-2)
 
 
-left = Law("left", lambda a, g, x: a.mul(g, x), _conj)
-right = Law("right", lambda a, g, x: a.mul(x, g), _conj)
-both = Law("both", _turn, _conj)
-shift = Law("shift", lambda a, g, x: x + g, lambda a, g: -g)
-affine = Law("affine", _affine, None, lambda g: g.chunk(2, dim=-2)[1], lambda g: g.chunk(2, dim=-2)[0])
-moving = Law("moving", _affine, _undone, lambda g: g.chunk(2, dim=-2)[1])
-mixed = Law("mixed", _mix, _mix_back, lambda g: g[..., :1, :], moved=_unmixed)
-stretched = Law("stretched", _stretch, _shrink, moved=lambda x: x[..., :3, :])
+left = Operation("left", lambda a, g, x: a.mul(g, x), _conj)
+right = Operation("right", lambda a, g, x: a.mul(x, g), _conj)
+both = Operation("both", _turn, _conj)
+shift = Operation("shift", lambda a, g, x: x + g, lambda a, g: -g)
+affine = Operation("affine", _affine, None, lambda g: g.chunk(2, dim=-2)[1], lambda g: g.chunk(2, dim=-2)[0])
+moving = Operation("moving", _affine, _undone, lambda g: g.chunk(2, dim=-2)[1])
+mixed = Operation("mixed", _mix, _mix_back, lambda g: g[..., :1, :], moved=_unmixed)
+stretched = Operation("stretched", _stretch, _shrink, moved=lambda x: x[..., :3, :])
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class Action:
 
     name: str
     group: Group
-    law: Law
+    operation: Operation
 
     def move(
         self, numbers: Numbers, x: Elements, a: Algebra, back: Bool[Tensor, " b"] | None = None
@@ -186,23 +186,23 @@ class Action:
         if self.group.trivial:
             return x
         g = self.group.point(numbers)
-        if back is not None and self.law.adjoint is not None:
-            g = torch.where(back[:, None, None], self.law.adjoint(a, g), g)
-        return self.law.act(a, g, x)
+        if back is not None and self.operation.adjoint is not None:
+            g = torch.where(back[:, None, None], self.operation.adjoint(a, g), g)
+        return self.operation.act(a, g, x)
 
-    def charted(self, chart: Chart) -> "Action":
-        """Return the same action with its group under another chart."""
-        return replace(self, group=self.group.charted(chart))
+    def parametrized(self, parametrization: Parametrization) -> "Action":
+        """Return the same action with its group under another parametrization."""
+        return replace(self, group=self.group.parametrized(parametrization))
 
 
-def scaling(a: Algebra, law: Law = right) -> Action:
+def scaling(a: Algebra, operation: Operation = right) -> Action:
     """$GL(1, A)$: multiplication by any element."""
-    return Action(_sided("GL(1)" if a is R else f"GL(1,{a.name})", a, law), scalars(a), law)
+    return Action(_sided("GL(1)" if a is R else f"GL(1,{a.name})", a, operation), scalars(a), operation)
 
 
-def rotation(a: Algebra, law: Law = right) -> Action:
+def rotation(a: Algebra, operation: Operation = right) -> Action:
     r"""$U(1)$ for $\mathbb C$, $U_{\mathbb H}(1)$ for $\mathbb H$: multiplication by a unit element."""
-    return Action(_sided("U(1)" if a is C else f"U_{a.name}(1)", a, law), units(a), law)
+    return Action(_sided("U(1)" if a is C else f"U_{a.name}(1)", a, operation), units(a), operation)
 
 
 def translation(a: Algebra) -> Action:
@@ -220,9 +220,9 @@ def motion(a: Algebra) -> Action:
     return Action(f"E(1,{a.name})", Group(f"{a.name} x U_{a.name}(1)", a, (2 * a.dim,), MOTION), moving)
 
 
-def _sided(name: str, a: Algebra, law: Law) -> str:
+def _sided(name: str, a: Algebra, operation: Operation) -> str:
     """Where the side matters and is not the usual one (the right), the name says it."""
-    return name if a.commutative or law is right else f"{name} {law.name}"
+    return name if a.commutative or operation is right else f"{name} {operation.name}"
 
 
 FIXED_SCALE = Action("S^f", TRIVIAL, right)
@@ -233,13 +233,13 @@ MIXED = Action("GL(1)+b", Group("R+b", R, (2,), MIXTURE), mixed)
 STRETCH = Action("R+ x SO(3)", scalars(H), stretched)
 
 _EVERY = (*ALGEBRAS, BIQUATERNIONS, Q8)
-_TURNS = tuple(rotation(a, law) for a in (C, H) for law in (left, right))
+_TURNS = tuple(rotation(a, operation) for a in (C, H) for operation in (left, right))
 SCALINGS = {
     action.name: action
     for action in (
         FIXED_SCALE, MIXED, SO3, STRETCH, *_TURNS, motion(C), motion(H),
         *(make(a) for make in (translation, affinity) for a in _EVERY),
-        *(scaling(a, law) for a in _EVERY for law in (left, right)),
+        *(scaling(a, operation) for a in _EVERY for operation in (left, right)),
     )
 }  # fmt: skip
 ROTATIONS = {action.name: action for action in (FIXED_TURN, SO2, SO3, *_TURNS)}

@@ -17,7 +17,7 @@ def N(x: Elements) -> Float[Tensor, "*rows n"]:
 
 
 def modulus(x: Elements) -> Float[Tensor, "*rows n"]:
-    r"""$|x| = \sqrt{N(x)}$; its slope at 0 is undefined, and the smallest float added makes it 0 there."""
+    r"""$|x| = \sqrt{N(x)}$; its gradient at 0 is undefined, and the smallest float added makes it 0 there."""
     return (N(x) + torch.finfo(x.dtype).tiny).sqrt()
 
 
@@ -37,7 +37,7 @@ def G(norms: Float[Tensor, "*rows n"], p: int) -> Float[Tensor, " *rows"]:
 
 
 def _root(total: Float[Tensor, " *rows"], p: int) -> Float[Tensor, " *rows"]:
-    """The root's slope is infinite at 0, where the sum under it has slope 0: stay off that point."""
+    """The root's gradient is infinite at 0, where the sum under it has gradient 0: stay off that point."""
     return total.clamp(min=torch.finfo(total.dtype).tiny).pow(1 / p)
 
 

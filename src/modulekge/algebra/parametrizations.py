@@ -1,4 +1,4 @@
-"""Charts: how stored numbers name the elements of a group, and which numbers training starts from."""
+"""Parametrizations: how stored numbers describe the elements of a group, and where training starts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Kind = Literal["one", "free", "unit", "mixed"]
 
 
 @dataclass(frozen=True)
-class Chart:
+class Parametrization:
     r"""How real numbers name the elements of a group: $\mathbb R^w \to \mathbb R^d$."""
 
     name: str
@@ -40,7 +40,7 @@ def _one(x: Numbers) -> Elements:
 
 
 def _normalised(x: Numbers) -> Elements:
-    r"""$x / |x|$; an $x$ so near 0 that the slope, of order $N(x)^{-3/2}$, is no float counts as $1 + x$."""
+    r"""$x / |x|$; an $x$ so near 0 that the gradient, of order $N(x)^{-3/2}$, overflows counts as $1 + x$."""
     if x.shape[-2] == 0:
         return _one(x)
     norm = N(x).unsqueeze(-2)
@@ -90,12 +90,16 @@ def _motion_start(shape: tuple[int, ...], generator: Generator) -> Tensor:
     return torch.cat([b, _angles((*shape[:-2], half, shape[-1]), generator)], dim=-2)
 
 
-ONE = Chart("one", "one", lambda d: 0, lambda d: 0, _one, _normal)
-FREE = Chart("free", "free", lambda d: d, lambda d: d, lambda x: x, _normal)
-NORMALISED = Chart("normalised", "unit", lambda d: d if d > 1 else 0, lambda d: d - 1, _normalised, _normal)
-EXPONENTIAL = Chart("exponential", "unit", lambda d: d - 1, lambda d: d - 1, _exponential, _angles)
-ANGLES = Chart("angles", "unit", lambda d: d - 1, lambda d: d - 1, _hyperspherical, _angles)
-MIXTURE = Chart("mixture", "mixed", lambda d: 2, lambda d: 2, _mixture, _mixture_start)
-MOTION = Chart("motion", "mixed", lambda d: d - 1, lambda d: d - 1, _motion, _motion_start)
+ONE = Parametrization("one", "one", lambda d: 0, lambda d: 0, _one, _normal)
+FREE = Parametrization("free", "free", lambda d: d, lambda d: d, lambda x: x, _normal)
+NORMALISED = Parametrization(
+    "normalised", "unit", lambda d: d if d > 1 else 0, lambda d: d - 1, _normalised, _normal
+)
+EXPONENTIAL = Parametrization("exponential", "unit", lambda d: d - 1, lambda d: d - 1, _exponential, _angles)
+ANGLES = Parametrization("angles", "unit", lambda d: d - 1, lambda d: d - 1, _hyperspherical, _angles)
+MIXTURE = Parametrization("mixture", "mixed", lambda d: 2, lambda d: 2, _mixture, _mixture_start)
+MOTION = Parametrization("motion", "mixed", lambda d: d - 1, lambda d: d - 1, _motion, _motion_start)
 
-UNIT_CHARTS = {chart.name: chart for chart in (NORMALISED, EXPONENTIAL, ANGLES)}
+UNIT_PARAMETRIZATIONS = {
+    parametrization.name: parametrization for parametrization in (NORMALISED, EXPONENTIAL, ANGLES)
+}

@@ -56,7 +56,7 @@ def inner(q: Queries, t: Entities, weights: Float[Tensor, " 0"]) -> Scores:
 
 
 class _Products(torch.autograd.Function):
-    """$q t^T$, whose slopes by $t$ lie in memory as $t$ does; slopes that nobody wants are not made."""
+    """$q t^T$, whose gradients by $t$ lie in memory as $t$ does; gradients that nobody wants are not made."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, t: Tensor) -> Tensor:
@@ -106,7 +106,7 @@ def split(q: Queries, t: Entities, weights: Float[Tensor, " 2"]) -> Scores:
 
 
 def _root(squares: Tensor) -> Tensor:
-    """Rounding can leave a sum of squares below 0, and at 0 the root has no slope."""
+    """Rounding can leave a sum of squares below 0, and at 0 the root has no gradient."""
     return squares.clamp(min=torch.finfo(squares.dtype).tiny).sqrt()
 
 

@@ -10,9 +10,8 @@ from torch import Tensor
 from modulekge.data.dataset import Dataset
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.odds import log_odds, loops, marked, questions_at_once
-from modulekge.evaluation.scoring import entity_scores
-from modulekge.models.embedding import Model
-from modulekge.shapes import Entities, Ids, Scores, Triples
+from modulekge.models.scorer import Scorer
+from modulekge.shapes import Ids, Scores, Triples
 
 
 class Chunk(NamedTuple):
@@ -36,23 +35,22 @@ def best_links(chunks: Iterable[Chunk], k: int) -> Triples:
 
 
 def links_in_chunks(
-    model: Model,
-    table: Entities,
+    scorer: Scorer,
     dataset: Dataset,
     calibration: Calibration,
     relations: Iterable[int],
     k: int,
 ) -> Iterator[Chunk]:
     """Score chunks of heads against all entities; yield the ``k`` best new triples of each."""
-    device = table.device
-    known, loopless = dataset.known.to(device), dataset.loopless.to(device)
+    device, count = scorer.device, scorer.n_entities
+    known, irreflexive = dataset.known.to(device), dataset.irreflexive.to(device)
     for relation in relations:
         full = answered(dataset, relation, device)[:, None]
         taken = answered(dataset, relation + len(dataset.relations), device)[None]
-        for heads in torch.arange(len(table), device=device).split(questions_at_once(len(table), device)):
+        for heads in torch.arange(count, device=device).split(questions_at_once(count, device)):
             asked = torch.full_like(heads, relation)
-            scores = entity_scores(model, heads, asked, table)
-            old = marked(known, heads, asked, scores) | loops(loopless, heads, asked, scores)
+            scores = scorer.scores(heads, asked)
+            old = marked(known, heads, asked, scores) | loops(irreflexive, heads, asked, scores)
             chances = calibration.probability(log_odds(scores, old), asked).nan_to_num(-1)
             chances[old | full[heads] | taken] = -1
             yield _chunk(chances, heads, relation, k)
@@ -70,6 +68,6 @@ def _chunk(chances: Scores, heads: Ids, relation: int, k: int) -> Chunk:
 def answered(dataset: Dataset, relation: int, device: torch.device) -> Bool[Tensor, " e"]:
     """Say of which entities a relation asks no more: it never has two answers, and these have one."""
     heads = torch.arange(len(dataset.entities))
-    if not dataset.single[relation]:
+    if not dataset.functional[relation]:
         return torch.zeros_like(heads, dtype=torch.bool, device=device)
     return (dataset.known.counts(heads, torch.full_like(heads, relation)) > 0).to(device)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import Literal, get_args
@@ -12,10 +12,10 @@ from jaxtyping import Int
 from torch import Tensor
 
 from modulekge.answers.links import Watch, best_links, links_in_chunks
-from modulekge.answers.questions import Answer, AnswerSet, Kind, Link, Question
+from modulekge.answers.questions import Answer, Link, PredictionSet, QueryType, Question
 from modulekge.answers.triples import Named, NamedTriples, Unknown
 from modulekge.data.dataset import SPLITS
-from modulekge.data.filter_index import KnownAnswers
+from modulekge.data.filter_index import FilterIndex
 from modulekge.errors import QuestionError, RunError
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.odds import (
@@ -25,17 +25,16 @@ from modulekge.evaluation.odds import (
     relations_between,
 )
 from modulekge.evaluation.ranks import Ranks
-from modulekge.evaluation.scoring import asking_order, entity_scores
 from modulekge.run.calibrate import scored_by
-from modulekge.run.train import Run, load
-from modulekge.shapes import Entities, Ids, Triples
+from modulekge.run.run import Run, load
+from modulekge.shapes import Ids, Triples
 
 Known = Literal["mark", "exclude"]
 
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """A run that can be asked; the entity table is built once.
+    """A run that can be asked.
 
     >>> asked = Predictor(modulekge.load("runs/demo"))  # doctest: +SKIP
     >>> asked.predict(head="France", relation="borders", k=3, known="exclude")  # doctest: +SKIP
@@ -45,16 +44,10 @@ class Predictor:
     run: Run
 
     @cached_property
-    def table(self) -> Entities:
-        r"""$s_e \odot v_e$ of every entity."""
-        with torch.no_grad():
-            return self.run.model.entities()
-
-    @cached_property
     def calibration(self) -> Calibration | None:
         """What makes probabilities of scores, where the run was calibrated."""
         found, folder = self.run.folder.calibration(), self.run.folder
-        if found and found.fitted_to not in ("", scored_by(self.run.model)):
+        if found and found.fitted_to not in ("", scored_by(self.run)):
             finding = f"{folder.calibration_file}: fitted to other weights"
             raise RunError(
                 f"{finding}; load the run again, or 'modulekge calibrate {folder.path}' makes it anew"
@@ -62,26 +55,26 @@ class Predictor:
         return found
 
     @cached_property
-    def entities(self) -> Kind:
+    def entities(self) -> QueryType:
         """Questions for entities."""
-        dataset, model, device = self.run.dataset, self.run.model, self.table.device
-        n = dataset.n_questions
-        return Kind(
+        dataset, scorer, device = self.run.dataset, self.run.scorer, self.run.scorer.device
+        n = dataset.n_relations_with_inverses
+        return QueryType(
             dataset.entities,
-            {split: KnownAnswers.of(dataset.questions(split), n).to(device) for split in SPLITS},
-            lambda heads, relations: entity_scores(model, heads, relations, self.table),
+            {split: FilterIndex.of(dataset.questions(split), n).to(device) for split in SPLITS},
+            scorer.scores,
             None if self.calibration is None else self.calibration.probability,
             questions_at_once(len(dataset.entities), device),
-            dataset.loopless.to(device),
+            dataset.irreflexive.to(device),
         )
 
     @cached_property
-    def _relations(self) -> Kind:
-        dataset, model, device = self.run.dataset, self.run.model, self.table.device
-        return Kind(
+    def _relations(self) -> QueryType:
+        dataset, scorer, device = self.run.dataset, self.run.scorer, self.run.scorer.device
+        return QueryType(
             dataset.relations,
             {split: relations_between(dataset, (split,)).to(device) for split in SPLITS},
-            lambda heads, tails: relation_scores(model, heads, tails, len(dataset.relations)),
+            partial(relation_scores, scorer),
             None if self.calibration is None else self.calibration.pair_probability,
             pairs_at_once(len(dataset.relations)),
         )
@@ -112,13 +105,13 @@ class Predictor:
             places = [i for i, question in enumerate(questions) if self._kind(question) is kind]
             if places:
                 count = kind.count(k)
-                asked = torch.tensor([self._ids(questions[i]) for i in places], device=self.table.device)
-                order = asking_order(self.run.model, asked[:, 1])
+                asked = torch.tensor([self._ids(questions[i]) for i in places], device=self.run.scorer.device)
+                order = self.run.scorer.order(asked[:, 1])
                 parts = (_best(kind, part, count, known) for part in asked[order].split(kind.at_once))
                 found |= zip((places[i] for i in order.tolist()), chain.from_iterable(parts), strict=True)
         return [found[i] for i in range(len(questions))]
 
-    def _kind(self, question: Question) -> Kind:
+    def _kind(self, question: Question) -> QueryType:
         return self._relations if question.relation is None else self.entities
 
     def _ids(self, question: Question) -> tuple[int, int]:
@@ -132,16 +125,16 @@ class Predictor:
         asked = relations.find(question.relation)
         return (head, asked) if head is not None else (tail or 0, asked + len(relations))
 
-    def answer_set(
+    def prediction_set(
         self, *, head: str | None = None, relation: str, tail: str | None = None, coverage: float = 0.9
-    ) -> AnswerSet:
+    ) -> PredictionSet:
         """Return a prediction set: a share ``coverage`` of missing facts lies in such sets (split conformal).
 
         It holds the new answers whose log-odds are no less than what a share ``coverage`` of the valid facts
         reach, of the same relation and direction where they are enough, else of all; always the best one.
         """
         calibration, kind = self._calibrated(), self.entities
-        asked = torch.tensor([self._ids(Question(head, relation, tail))], device=self.table.device)
+        asked = torch.tensor([self._ids(Question(head, relation, tail))], device=self.run.scorer.device)
         heads, relations = asked.unbind(1)
         least, line = calibration.least(int(relations), coverage)
         rated = kind.rate(heads, relations)
@@ -153,7 +146,7 @@ class Predictor:
         (answers,) = kind.answers(rated, heads, relations, best)
         own, measured = line is not calibration.together, calibration.measured
         share = measured.sets.share if measured and measured.sets.asked == coverage else None
-        return AnswerSet(answers, coverage, candidates, len(line.margins), own, share)
+        return PredictionSet(answers, coverage, candidates, len(line.margins), own, share)
 
     def _calibrated(self) -> Calibration:
         if self.calibration is None:
@@ -176,7 +169,7 @@ class Predictor:
             range(len(dataset.relations)) if relations is None else map(dataset.relations.find, relations)
         )
         ids = list(dict.fromkeys(chosen))
-        chunks = links_in_chunks(self.run.model, self.table, dataset, self._calibrated(), ids, k)
+        chunks = links_in_chunks(self.run.scorer, dataset, self._calibrated(), ids, k)
         return self._rated_links(best_links(watch(chunks), k))
 
     def score(self, triples: NamedTriples | Iterable[Named], unknown: Unknown = "refuse") -> list[Link]:
@@ -187,8 +180,8 @@ class Predictor:
         return self._rated_links(NamedTriples.of(triples).ids(self.run.dataset, unknown))
 
     def _rated_links(self, triples: Triples) -> list[Link]:
-        order = asking_order(self.run.model, triples[:, 1])
-        parts = triples[order].to(self.table.device).split(self.entities.at_once)
+        order = self.run.scorer.order(triples[:, 1])
+        parts = triples[order].to(self.run.scorer.device).split(self.entities.at_once)
         links = [link for part in parts for link in self._links(part)]
         return [links[i] for i in order.argsort().tolist()]
 
@@ -211,7 +204,7 @@ class Predictor:
         ]
 
 
-def _best(kind: Kind, questions: Int[Tensor, "b 2"], k: int, known: Known) -> list[list[Answer]]:
+def _best(kind: QueryType, questions: Int[Tensor, "b 2"], k: int, known: Known) -> list[list[Answer]]:
     heads, others = questions.unbind(1)
     rated = kind.rate(heads, others)
     closed = rated.loops | rated.known if known == "exclude" else rated.loops

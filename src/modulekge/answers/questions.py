@@ -10,7 +10,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from modulekge.data.dataset import SPLITS, Split
-from modulekge.data.filter_index import KnownAnswers
+from modulekge.data.filter_index import FilterIndex
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import QuestionError
 from modulekge.evaluation.odds import log_odds, loops, marked
@@ -53,7 +53,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class AnswerSet:
+class PredictionSet:
     """A prediction set: of missing facts like those of valid, a share ``coverage`` lies in such sets.
 
     The share is one over questions, not the chance that this set holds an answer; where the model is less
@@ -87,7 +87,7 @@ class Link:
     split: Split | None
 
 
-class Rated(NamedTuple):
+class Scored(NamedTuple):
     """Scores of every entity for every question, log-odds, which are known answers, and which are none.
 
     Log-odds of what is no answer are no numbers.
@@ -100,15 +100,15 @@ class Rated(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Kind:
+class QueryType:
     """A kind of question: (head, relation) asks for entities, (head, tail) asks for relations."""
 
     vocabulary: Vocabulary  # of the answers
-    facts: Mapping[Split, KnownAnswers]
+    facts: Mapping[Split, FilterIndex]
     score: Callable[[Ids, Ids], Scores]
     chance: Callable[[Scores, Ids], Scores] | None  # probabilities from log-odds; None: not calibrated
     at_once: int  # questions
-    loopless: Bool[Tensor, " r"] | None = None  # relations by which no entity answers for itself
+    irreflexive: Bool[Tensor, " r"] | None = None  # relations by which no entity answers for itself
 
     def count(self, k: int | None) -> int:
         """Return how many answers to give: ten unless said, or all where there are fewer."""
@@ -122,18 +122,18 @@ class Kind:
             raise QuestionError(f"k = {k}: the graph has {size:,} {what}; ask for {size} at most")
         return k
 
-    def rate(self, heads: Ids, others: Ids) -> Rated:
+    def rate(self, heads: Ids, others: Ids) -> Scored:
         """Score every candidate to each question."""
         scores = self.score(heads, others)
         known = torch.zeros_like(scores, dtype=torch.bool)
         for facts in self.facts.values():
             known |= marked(facts, heads, others, scores)
         none = torch.zeros_like(known)
-        itself = none if self.loopless is None else loops(self.loopless, heads, others, scores)
+        itself = none if self.irreflexive is None else loops(self.irreflexive, heads, others, scores)
         odds = log_odds(scores, known | itself).masked_fill(itself, torch.nan)  # nor any probability
-        return Rated(scores, odds, known, itself)
+        return Scored(scores, odds, known, itself)
 
-    def best(self, rated: Rated, heads: Ids, others: Ids, closed: Tensor, k: int) -> list[list[Answer]]:
+    def best(self, rated: Scored, heads: Ids, others: Ids, closed: Tensor, k: int) -> list[list[Answer]]:
         """Return the best answers to each question that are not closed; where there are too few, fewer."""
         best = rated.scores.masked_fill(closed, -torch.inf).topk(k).indices
         left = (~closed).sum(1).tolist()
@@ -162,7 +162,7 @@ class Kind:
             for pair in zip(rows, splits, strict=True)
         ]
 
-    def answers(self, rated: Rated, heads: Ids, others: Ids, ids: Int[Tensor, "b k"]) -> list[list[Answer]]:
+    def answers(self, rated: Scored, heads: Ids, others: Ids, ids: Int[Tensor, "b k"]) -> list[list[Answer]]:
         """Return the answers to each question by name, in the order of their ids."""
         splits = self.splits(heads, others, ids)
         chances = self.chances(rated.odds.gather(1, ids), others, splits)

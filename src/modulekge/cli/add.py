@@ -14,7 +14,7 @@ from modulekge.data.addition import enlarge
 from modulekge.data.reading import read_facts
 from modulekge.run.add import fold_in, train_on
 from modulekge.run.drift import drift
-from modulekge.run.train import load
+from modulekge.run.run import load
 
 
 @app.command(epilog="Example: modulekge add runs/demo new.tsv --out runs/demo-june")

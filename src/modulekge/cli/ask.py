@@ -15,13 +15,13 @@ from modulekge.answers.questions import Answer, Link, Question
 from modulekge.answers.triples import NamedTriples
 from modulekge.cli.app import Columns, Json, RunArgument, app, print_notes, print_untrained, split_columns
 from modulekge.cli.runs import make_calibration, on_device
-from modulekge.config import AskingConfig, make_config
+from modulekge.config import RerankConfig, make_config
 from modulekge.errors import ConfigError, QuestionError
 from modulekge.evaluation.rerank import MOST_QUESTIONS, WEIGHTS, Sums, Weighed, weigh
 from modulekge.run.calibrate import PICTURES, write_reliability
-from modulekge.run.rerank import ask_with
+from modulekge.run.rerank import rerank_with
 from modulekge.run.rows import WRITERS, Rows, check_target
-from modulekge.run.train import load
+from modulekge.run.run import load
 
 Out = Annotated[Path | None, typer.Option(help=f"Write a new file instead of a table: {', '.join(WRITERS)}.")]
 
@@ -59,8 +59,8 @@ def predict(
             raise QuestionError(
                 "--coverage: finds how many answers it takes, for heads or tails; leave -k out"
             )
-        found = asked.answer_set(head=head, relation=relation, tail=tail, coverage=coverage)
-        answers, view = found.answers, render.answer_set_view(str(question), found)
+        found = asked.prediction_set(head=head, relation=relation, tail=tail, coverage=coverage)
+        answers, view = found.answers, render.prediction_set_view(str(question), found)
     rows = [{**asdict(answer), "known": answer.known} for answer in answers]
     print_untrained(asked.run.dataset, head, tail)
     _give(Rows({**Rows.of(Answer, []).columns, "known": bool}, rows), view, out, as_json)
@@ -136,34 +136,34 @@ def calibrate(
         render.console().print(render.calibration_view(found, loaded.dataset.relations))
 
 
-@app.command(epilog="Example: modulekge sharpen runs/demo")
-def sharpen(
+@app.command(epilog="Example: modulekge rerank runs/demo")
+def rerank(
     run: RunArgument,
     weights: Annotated[
         str | None,
-        typer.Option(metavar="B,R,C", help="Take these and compare no others; 0,0,0 asks nobody back."),
+        typer.Option(metavar="I,H,P", help="Take these and compare no others; 0,0,0: no reranking."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Ask candidates back, if that is better on the valid split, and keep the best weights of doing so.
+    """Rerank candidates with the inverse question, if that is better on valid, and keep the best weights.
 
-    A candidate is asked its own question, and how well the head answers it (weight B), how well the best
-    entity does (R, subtracted) and how common the candidate is in train (C) go into its score. Forty choices
-    are compared by MRR on valid; the model is not trained on. Probabilities are made anew, the report on
-    test is left to 'evaluate'.
+    How well the head answers a candidate's inverse question (weight I), how well the best entity does (H,
+    subtracted: hubness) and how common the candidate is in train (P: prior) are added to its score. Forty
+    choices are compared by MRR on valid; the model is not trained on. Probabilities are made anew, the report
+    on test is left to 'evaluate'.
     """
-    given = None if weights is None else _asking(weights)
+    given = None if weights is None else _weights(weights)
     loaded = on_device(load(run))
     questions = min(2 * len(loaded.dataset.valid), MOST_QUESTIONS)
     found = Weighed((), 0)
     if given is None or questions:
-        with render.progress_display("asking back", questions, _weighed) as watch:
-            found = weigh(loaded.model, loaded.dataset, watch, (given,) if given else WEIGHTS)
+        with render.progress_display("reranking", questions, _weighed) as watch:
+            found = weigh(loaded.scorer, loaded.dataset, watch, (given,) if given else WEIGHTS)
     kept = given or found.best[0]
-    sharpened = ask_with(loaded, kept)
-    changed = sharpened is not loaded
+    reranked = rerank_with(loaded, kept)
+    changed = reranked is not loaded
     if changed and questions:
-        make_calibration(sharpened)
+        make_calibration(reranked)
     if as_json:
         print(json.dumps(asdict(found) | {"kept": asdict(kept)}))
     else:
@@ -171,15 +171,18 @@ def sharpen(
         render.console().print(render.weighed_view(found, kept, changed, advice))
 
 
-def _asking(text: str) -> AskingConfig:
+app.command("sharpen", hidden=True)(rerank)  # its former name
+
+
+def _weights(text: str) -> RerankConfig:
     try:
-        back, rivals, counts = map(float, text.split(","))
+        inverse, hubness, prior = map(float, text.split(","))
     except ValueError:
         raise ConfigError(
-            f"--weights {text}: expected three numbers, back, rivals and counts, such as 0.5,0.5,0"
+            f"--weights {text}: expected three numbers, inverse, hubness and prior, such as 0.5,0.5,0"
         ) from None
-    layer = {"asking": {"back": back, "rivals": rivals, "counts": counts}}
-    return make_config([layer], "--weights").asking
+    layer = {"rerank": {"inverse": inverse, "hubness": hubness, "prior": prior}}
+    return make_config([layer], "--weights").rerank
 
 
 def _weighed(sums: Sums) -> int:

@@ -23,7 +23,7 @@ from modulekge.data.doctor import Finding, examine, examine_files
 from modulekge.data.registry import benchmarks, local_folder
 from modulekge.data.statistics import survey
 from modulekge.errors import DataError
-from modulekge.run.estimate import Needs, needs
+from modulekge.run.estimate import Estimate, needs
 from modulekge.run.train import resolve
 
 data_app = typer.Typer(
@@ -57,7 +57,7 @@ def data_info(
     if as_json:
         print(json.dumps(asdict(found), ensure_ascii=False))
     else:
-        render.console().print(render.survey_view(found, every))
+        render.console().print(render.statistics_view(found, every))
 
 
 @data_app.command("doctor", epilog="Example: modulekge data doctor my-graph.tsv")
@@ -90,9 +90,9 @@ def data_doctor(
     if as_json:
         _print_json(found, needed)
     else:
-        render.console().print(render.findings_view(dataset.name, found), render.needs_view(needed))
+        render.console().print(render.findings_view(dataset.name, found), render.estimate_view(needed))
 
 
-def _print_json(found: tuple[Finding, ...], needed: Needs | None) -> None:
+def _print_json(found: tuple[Finding, ...], needed: Estimate | None) -> None:
     parts = {"findings": [asdict(finding) for finding in found], "needs": needed and asdict(needed)}
     print(json.dumps(parts, ensure_ascii=False))

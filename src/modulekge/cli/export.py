@@ -12,7 +12,7 @@ from modulekge.cli import completion
 from modulekge.cli.app import Json, RunArgument, app, print_notes
 from modulekge.export.formats import FORMATS
 from modulekge.export.formats import export as export_run
-from modulekge.run.train import load
+from modulekge.run.run import load
 
 
 @app.command(epilog="Example: modulekge export runs/demo vectors.parquet")

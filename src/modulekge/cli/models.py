@@ -7,17 +7,17 @@ from typing import Annotated
 import typer
 
 from modulekge import render
-from modulekge.algebra.parametrizations import UNIT_CHARTS
+from modulekge.algebra.parametrizations import UNIT_PARAMETRIZATIONS
 from modulekge.cli.app import Json, app
 from modulekge.models.references import reference
-from modulekge.models.spec import chart as chart_named
+from modulekge.models.spec import parametrization as parametrization_named
 from modulekge.models.table import ABLATIONS, COMPARED, CORRECTED, READINGS, TABLE_1, same_rows
 
 
-@app.command(epilog="Example: modulekge models --chart exponential")
+@app.command(epilog="Example: modulekge models --parametrization exponential")
 def models(
-    chart: Annotated[
-        str, typer.Option(help=f"Chart of unit elements: {', '.join(UNIT_CHARTS)}.")
+    parametrization: Annotated[
+        str, typer.Option(help=f"Parametrization of unit elements: {', '.join(UNIT_PARAMETRIZATIONS)}.")
     ] = "normalised",
     cite: Annotated[bool, typer.Option(help="Print the reference of each model instead.")] = False,
     as_json: Json = False,
@@ -25,10 +25,10 @@ def models(
     """Print Table 1 of the paper from the rows, with ablations and readings.
 
     Columns entity and relation count parameters (the dimension of the groups), stored the numbers kept
-    under the chart (entity / relation), query the length of the vector that meets the entity table;
+    under the parametrization (entity / relation), query the length of the vector that meets the entity table;
     k is the number of blocks.
     """
-    chosen = chart_named(chart)
+    chosen = parametrization_named(parametrization)
     groups = {
         "Table 1": TABLE_1,
         "Compared with": COMPARED,
@@ -50,7 +50,7 @@ def models(
         out.print()
     out.print("Rows of Table 1 that differ from the paper's", style="bold")
     for name, difference in CORRECTED.items():
-        out.print(f"{name} {difference}")
+        out.print(f"- {name} {difference}")
     out.print("\nOne row under several names", style="bold")
     for names in same_rows():
-        out.print(" = ".join(names))
+        out.print("- " + " = ".join(names))

@@ -33,14 +33,15 @@ from modulekge.config import parse_setting, write_config
 from modulekge.data.dataset import Split
 from modulekge.errors import ConfigError, EndedError, LostError
 from modulekge.evaluation.calibration import Calibration
-from modulekge.evaluation.odds import Asked
+from modulekge.evaluation.odds import ScoredBatch
 from modulekge.evaluation.report import Report
 from modulekge.evaluation.report import evaluate as evaluate_model
 from modulekge.run.calibrate import calibrate as calibrate_run
 from modulekge.run.folder import RunFolder
+from modulekge.run.run import Run, load
 from modulekge.run.trackers import TRACKERS, Tracker, Tracking, make_trackers
-from modulekge.run.train import Run, continue_run, default_folder, load, plan
-from modulekge.training.fit import EpochRecord, Glance
+from modulekge.run.train import continue_run, default_folder, plan
+from modulekge.training.fit import EpochProgress, EpochRecord
 from modulekge.training.optimizers import pick_device
 from modulekge.workers import lost, many, restarted, workers
 
@@ -104,7 +105,7 @@ def train(
     if restarted() and out and (out / "config.toml").exists():
         _resume(out, [], track, as_json)
         return
-    path = Path(workers().led(begin))
+    path = Path(workers().on_main(begin))
     if not dry_run:
         _train(RunFolder(path), [], trackers, as_json)
 
@@ -117,7 +118,7 @@ def resume(run: RunArgument, settings: Settings = None, track: Track = None, as_
 
 def _resume(run: Path, settings: list[dict[str, Any]], track: list[str] | None, as_json: bool) -> None:
     folder, trackers = RunFolder.existing(run), dict[str, Tracker]()
-    workers().led(lambda: trackers.update(make_trackers(track or (), folder.path)))
+    workers().on_main(lambda: trackers.update(make_trackers(track or (), folder.path)))
     _train(folder, settings, trackers, as_json)
 
 
@@ -138,7 +139,7 @@ def _train(
                 err.print(f"stopped after epoch {stopped}; 'modulekge resume {folder.path}' goes on")
                 return
         tracking.finish(_evaluate(folder.path, "test", every=False, as_json=as_json))
-    if not workers().leads:
+    if not workers().is_main:
         return
     if many():
         err.print(f"make its probabilities: modulekge calibrate {folder.path}")
@@ -149,13 +150,13 @@ def _train(
 
 def _watch(
     folder: RunFolder,
-    first: Glance | EpochRecord,
-    events: Generator[Glance | EpochRecord, None, None],
+    first: EpochProgress | EpochRecord,
+    events: Generator[EpochProgress | EpochRecord, None, None],
     tracking: Tracking,
     as_json: bool,
 ) -> int:
     """Show a training; return the epoch after which it was asked to stop, 0 if it was not."""
-    if not workers().leads:  # the first process shows what all of them do
+    if not workers().is_main:  # the first process shows what all of them do
         for _ in events:
             pass
         return 0
@@ -239,7 +240,7 @@ def evaluate(
 
 def _evaluate(path: Path, split: str, every: bool, as_json: bool) -> Report:
     run, report = _ranked(path, split)
-    if workers().leads:
+    if workers().is_main:
         try:  # who may not write into the folder has seen it, and it is kept if nobody reads it
             if as_json:
                 print(report.to_json())
@@ -256,7 +257,7 @@ def _ranked(path: Path, split: str) -> tuple[Run, Report]:
     run = on_device(load(path, workers(RunFolder.existing(path).config().train.shards)))
     questions = 2 * len(run.dataset[split])  # which refuses what is no split
     with render.ranking_display(questions) as watch:
-        return run, evaluate_model(run.model, run.dataset, cast(Split, split), watch)
+        return run, evaluate_model(run.scorer, run.dataset, cast(Split, split), watch)
 
 
 def make_calibration(run: Run) -> Calibration:
@@ -266,11 +267,10 @@ def make_calibration(run: Run) -> Calibration:
         return calibrate_run(on_device(run), watch)
 
 
-def _answered(asked: Asked) -> int:
+def _answered(asked: ScoredBatch) -> int:
     return len(asked.rows)
 
 
 def on_device(run: Run) -> Run:
     """Move the model of a run to what this machine has."""
-    run.model.to(pick_device("auto"))
-    return run
+    return run.on(pick_device("auto"))

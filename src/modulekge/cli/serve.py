@@ -44,7 +44,7 @@ def serve(
     Only this machine can reach it, unless --host says otherwise; then a token is needed, or --public.
     """
     server = _server()
-    door = server.Door(host, port, _token(token_file), public, tuple(allow_host or ()))
+    door = server.Bind(host, port, _token(token_file), public, tuple(allow_host or ()))
     server.serve(runs, door, batch, lambda address: typer.echo(f"explore at {address}  (Ctrl-C ends it)"))
 
 

@@ -9,8 +9,8 @@ import typer
 from modulekge import render
 from modulekge.cli.app import Json, RunArgument, app, print_notes, print_untrained
 from modulekge.explain.explanation import explain as explain_by_name
-from modulekge.explain.relation_patterns import relation_algebra
-from modulekge.run.train import load
+from modulekge.explain.relation_patterns import relation_patterns
+from modulekge.run.run import load
 
 
 @app.command(epilog="Example: modulekge explain runs/demo France borders Spain -k 3")
@@ -40,8 +40,8 @@ def relations(
     as_json: Json = False,
 ) -> None:
     """Say what relations are to each other: symmetric, inverse, equal, composed, commuting."""
-    algebra = relation_algebra(run)
+    algebra = relation_patterns(run)
     if as_json:
         print(json.dumps(asdict(algebra), ensure_ascii=False))
     else:
-        render.console().print(render.algebra_view(algebra, every))
+        render.console().print(render.relation_patterns_view(algebra, every))

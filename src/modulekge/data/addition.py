@@ -9,7 +9,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from modulekge.data.dataset import SPLITS, Dataset
-from modulekge.data.filter_index import KnownAnswers
+from modulekge.data.filter_index import FilterIndex
 from modulekge.data.reading import Facts
 from modulekge.data.splits import without_repeats
 from modulekge.data.vocabulary import PLURAL, Vocabulary
@@ -75,7 +75,7 @@ def enlarge(dataset: Dataset, facts: Facts) -> Addition:
     heads, relation, tails = facts.triples.unbind(1)
     given = torch.stack([entity_ids[heads], relation_ids[relation], entity_ids[tails]], dim=1)
     distinct = without_repeats(given)
-    old = KnownAnswers.of(torch.cat([dataset[split] for split in SPLITS]), len(relations))
+    old = FilterIndex.of(torch.cat([dataset[split] for split in SPLITS]), len(relations))
     known = old.among(distinct[:, 0], distinct[:, 1], distinct[:, 2:])[:, 0]
     if known.all():
         raise DataError(f"{dataset.name}: all of the {len(known):,} facts are known; there is nothing to add")

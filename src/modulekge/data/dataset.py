@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import torch
 
-from modulekge.data.filter_index import KnownAnswers
+from modulekge.data.filter_index import FilterIndex
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import DataError
 from modulekge.shapes import Triples
@@ -60,7 +60,7 @@ class Dataset:
         return triples
 
     @property
-    def n_questions(self) -> int:
+    def n_relations_with_inverses(self) -> int:
         """Relations with their reciprocals: the rows of a model's relation tables."""
         return 2 * len(self.relations)
 
@@ -87,22 +87,29 @@ class Dataset:
             raise DataError(f"{self.name}: the {split} split has no triples {purpose}")
 
     @cached_property
-    def known(self) -> KnownAnswers:
+    def known(self) -> FilterIndex:
         """Every answer in any split: what a filtered ranking leaves out."""
-        return KnownAnswers.of(torch.cat([self.questions(split) for split in SPLITS]), self.n_questions)
+        return FilterIndex.of(
+            torch.cat([self.questions(split) for split in SPLITS]), self.n_relations_with_inverses
+        )
 
     @cached_property
-    def loopless(self) -> torch.Tensor:
+    def irreflexive(self) -> torch.Tensor:
         """Which relations, reciprocal ones too, never join an entity to itself: no country borders itself."""
         heads, relations, tails = torch.cat([self.questions(split) for split in SPLITS]).unbind(1)
-        facts = relations.bincount(minlength=self.n_questions)
-        return (facts >= ENOUGH) & (relations[heads == tails].bincount(minlength=self.n_questions) == 0)
+        facts = relations.bincount(minlength=self.n_relations_with_inverses)
+        return (facts >= ENOUGH) & (
+            relations[heads == tails].bincount(minlength=self.n_relations_with_inverses) == 0
+        )
 
     @cached_property
-    def single(self) -> torch.Tensor:
+    def functional(self) -> torch.Tensor:
         """Which relations, reciprocal ones too, never have two answers: a country has one capital."""
         answers = self.known.starts.diff()
-        relations, none = self.known.keys % self.n_questions, torch.zeros(self.n_questions, dtype=torch.long)
+        relations, none = (
+            self.known.keys % self.n_relations_with_inverses,
+            torch.zeros(self.n_relations_with_inverses, dtype=torch.long),
+        )
         facts = none.index_add(0, relations, answers)
         return (facts >= ENOUGH) & (none.scatter_reduce(0, relations, answers, "amax") == 1)
 

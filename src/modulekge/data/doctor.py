@@ -9,7 +9,7 @@ from modulekge.data.dataset import Dataset
 from modulekge.data.overlaps import Likeness, Overlap, overlaps
 from modulekge.data.readers.files import problems
 from modulekge.data.readers.layouts import splits_present
-from modulekge.data.statistics import Survey, survey
+from modulekge.data.statistics import Statistics, survey
 
 Level = Literal["problem", "warning", "note"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -65,7 +65,7 @@ _IN_SPLITS: dict[str, tuple[Level, str, str]] = {
 }
 
 
-def _splits(survey: Survey) -> Iterator[Finding]:
+def _splits(survey: Statistics) -> Iterator[Finding]:
     for counted, (level, words, advice) in _IN_SPLITS.items():
         for split, count in getattr(survey, counted).items():
             if count:
@@ -91,7 +91,7 @@ _ADVICE: dict[Likeness, tuple[Level, str, str]] = {
 }
 
 
-def _relations(survey: Survey, alike: tuple[Overlap, ...]) -> Iterator[Finding]:
+def _relations(survey: Statistics, alike: tuple[Overlap, ...]) -> Iterator[Finding]:
     for likeness, (level, words, advice) in _ADVICE.items():
         found = [overlap for overlap in alike if overlap.likeness == likeness]
         for overlap in found[:_FEW]:
@@ -109,7 +109,7 @@ def _relations(survey: Survey, alike: tuple[Overlap, ...]) -> Iterator[Finding]:
         )
 
 
-def _shape(survey: Survey) -> Iterator[Finding]:
+def _shape(survey: Statistics) -> Iterator[Finding]:
     loops = sum(survey.self_loops.values())
     if loops:
         yield Finding(

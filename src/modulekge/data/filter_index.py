@@ -11,7 +11,7 @@ from modulekge.shapes import Ids, Triples
 
 
 @dataclass(frozen=True, eq=False)
-class KnownAnswers:
+class FilterIndex:
     """Compressed rows: question ``keys[i]`` has the answers ``tails[starts[i] : starts[i + 1]]``."""
 
     n_relations: int
@@ -20,7 +20,7 @@ class KnownAnswers:
     tails: Int[Tensor, " answers"]
 
     @classmethod
-    def of(cls, triples: Triples, n_relations: int) -> "KnownAnswers":
+    def of(cls, triples: Triples, n_relations: int) -> "FilterIndex":
         """Sort triples into questions and answers; a repeated triple counts once."""
         heads, relations, tails = triples.unbind(1)
         keys = heads * n_relations + relations
@@ -69,8 +69,8 @@ class KnownAnswers:
         place = torch.searchsorted(self.keys, wanted).clamp(max=len(self.keys) - 1)
         return place, (self.starts[place + 1] - self.starts[place]) * (self.keys[place] == wanted)
 
-    def to(self, device: torch.device) -> "KnownAnswers":
+    def to(self, device: torch.device) -> "FilterIndex":
         """Return the same answers on a device."""
-        return KnownAnswers(
+        return FilterIndex(
             self.n_relations, self.keys.to(device), self.starts.to(device), self.tails.to(device)
         )

@@ -28,7 +28,7 @@ class RelationRow:
 
 
 @dataclass(frozen=True)
-class Survey:
+class Statistics:
     """What there is to know of a graph before training on it."""
 
     name: str
@@ -45,12 +45,12 @@ class Survey:
     notes: tuple[str, ...]  # what was left out when the graph was read
 
 
-def survey(dataset: Dataset) -> Survey:
+def survey(dataset: Dataset) -> Statistics:
     """Count everything."""
     held: tuple[Split, ...] = ("valid", "test")
     unseen = {s: ~dataset.seen[dataset[s][:, [0, 2]]] for s in held}
     train = _keys(dataset, dataset.train)
-    return Survey(
+    return Statistics(
         name=dataset.name,
         entities=len(dataset.entities),
         relations=len(dataset.relations),

@@ -24,11 +24,11 @@ from torch import Tensor
 
 from modulekge.data.dataset import Dataset
 from modulekge.errors import QuestionError, TrainingError
-from modulekge.evaluation.odds import FARTHEST, Asked, asked_in_batches, pairs_in_batches
+from modulekge.evaluation.odds import FARTHEST, ScoredBatch, scored_batches, scored_pair_batches
 from modulekge.evaluation.reliability import Coverage, Meter, Reliability
 from modulekge.json_io import typed
 from modulekge.machine import repeatable
-from modulekge.models.embedding import Model
+from modulekge.models.scorer import Scorer
 from modulekge.shapes import Ids, Scores
 
 ENOUGH = 20  # valid triples from which a relation and direction has a line of its own
@@ -125,23 +125,23 @@ def _chances(odds: Scores, slope: Tensor | float, offset: Tensor | float) -> Sco
     return (slope * odds + offset).sigmoid().masked_fill(odds >= FARTHEST, torch.nan)
 
 
-Watch = Callable[[Iterator[Asked]], Iterable[Asked]]
+Watch = Callable[[Iterator[ScoredBatch]], Iterable[ScoredBatch]]
 
 
 @repeatable()
-def calibrate(model: Model, dataset: Dataset, watch: Watch = iter) -> Calibration:
+def calibrate(scorer: Scorer, dataset: Dataset, watch: Watch = iter) -> Calibration:
     """Fit probabilities and answer sets to valid, and measure them on test; ``watch`` may show the batches.
 
     A relation and direction with at least 20 valid triples has a line of its own, fitted to its own data and
     to 10 triples' worth of everyone's; the others share one. At most 65,536 questions of a split are asked.
     """
     dataset.check_split("valid", "to calibrate on; hold some out")
-    counts = torch.bincount(dataset.questions("valid")[:, 1], minlength=dataset.n_questions)
+    counts = torch.bincount(dataset.questions("valid")[:, 1], minlength=dataset.n_relations_with_inverses)
     rich = (counts >= ENOUGH).nonzero()[:, 0].tolist()
-    slots = torch.zeros(dataset.n_questions, dtype=torch.long)
+    slots = torch.zeros(dataset.n_relations_with_inverses, dtype=torch.long)
     slots[rich] = 1 + torch.arange(len(rich))
-    tally, margins = _tally(watch(asked_in_batches(model, dataset, "valid")), slots, 1 + len(rich))
-    pairs, _ = _tally(pairs_in_batches(model, dataset, "valid"), torch.zeros(1, dtype=torch.long), 1)
+    tally, margins = _tally(watch(scored_batches(scorer, dataset, "valid")), slots, 1 + len(rich))
+    pairs, _ = _tally(scored_pair_batches(scorer, dataset, "valid"), torch.zeros(1, dtype=torch.long), 1)
     if torch.cat(margins).isnan().any():
         raise TrainingError(f"{dataset.name}: scores that are no numbers; train anew with a lower train.lr")
     everyone = tally.sum(0)
@@ -150,11 +150,13 @@ def calibrate(model: Model, dataset: Dataset, watch: Watch = iter) -> Calibratio
     found = Calibration(together, own, _fitted(pairs[0], pairs[0], margins[0][:0]))
     if len(dataset.test) == 0:
         return found
-    measured = _measured(found, watch(asked_in_batches(model, dataset, "test")), dataset.n_questions)
+    measured = _measured(
+        found, watch(scored_batches(scorer, dataset, "test")), dataset.n_relations_with_inverses
+    )
     return Calibration(found.together, found.own, found.pairs, measured)
 
 
-def _tally(batches: Iterable[Asked], slots: Tensor, count: int) -> tuple[Tensor, list[Tensor]]:
+def _tally(batches: Iterable[ScoredBatch], slots: Tensor, count: int) -> tuple[Tensor, list[Tensor]]:
     """Return how many candidates, false and true, have log-odds in each cell; and the margins; by slot."""
     cells = torch.zeros(count * 2 * len(_CENTRES), dtype=torch.float64)
     margins: list[list[Tensor]] = [[] for _ in range(count)]
@@ -225,11 +227,11 @@ def _newton(
     return torch.stack([tilt, slope.sum() / total - mean * tilt])
 
 
-def _measured(found: Calibration, batches: Iterable[Asked], n_questions: int) -> Measured:
+def _measured(found: Calibration, batches: Iterable[ScoredBatch], n_relations_with_inverses: int) -> Measured:
     """Ask another split: how true the probabilities are, and how often a set holds the missing fact."""
-    lines = [found.line(relation) for relation in range(n_questions)]
+    lines = [found.line(relation) for relation in range(n_relations_with_inverses)]
     slopes, offsets = (torch.tensor([getattr(line, name) for line in lines]) for name in ("slope", "offset"))
-    bars = (found.least(relation, _COVERAGE)[0] for relation in range(n_questions))
+    bars = (found.least(relation, _COVERAGE)[0] for relation in range(n_relations_with_inverses))
     least = torch.tensor([-FARTHEST if bar is None else bar for bar in bars])
     meter = Meter(slopes, offsets)
     triples = covered = sizes = 0

@@ -4,33 +4,34 @@ from collections.abc import Iterator
 
 import torch
 
-from modulekge.data.filter_index import KnownAnswers
+from modulekge.data.filter_index import FilterIndex
 from modulekge.evaluation.ranks import Ranks, scores_of
-from modulekge.evaluation.scoring import batch_size, entity_scores
 from modulekge.machine import is_short
-from modulekge.models.embedding import Model
-from modulekge.shapes import Entities, Triples
+from modulekge.models.scorer import Scorer, batch_size
+from modulekge.shapes import Triples
 
 
 @torch.no_grad()
-def rank(model: Model, questions: Triples, known: KnownAnswers) -> Ranks:
+def rank(scorer: Scorer, questions: Triples, known: FilterIndex, at_once: int | None = None) -> Ranks:
     """Rank the tail of each (head, relation, tail) among all entities that are not known answers."""
-    return Ranks.join(list(rank_in_batches(model, questions, known)))
+    return Ranks.join(list(rank_in_batches(scorer, questions, known, at_once)))
 
 
 @torch.no_grad()
-def rank_in_batches(model: Model, questions: Triples, known: KnownAnswers) -> Iterator[Ranks]:
-    """Yield the ranks of consecutive batches; where memory is short, the batches get smaller.
+def rank_in_batches(
+    scorer: Scorer, questions: Triples, known: FilterIndex, at_once: int | None = None
+) -> Iterator[Ranks]:
+    """Yield the ranks of batches of ``at_once``; where memory is short, the batches get smaller.
 
     Where processes hold the entities between them, all rank together and have the ranks of all questions.
     """
-    table = model.entities()
-    device, workers = table.device, model.workers
+    device, workers, held = scorer.device, scorer.workers, scorer.held
     questions, known = questions.to(device), known.to(device)
-    size, start = workers.least(batch_size(len(table), device)) * workers.copies, 0
+    size = at_once or workers.all_min(batch_size(held.stop - held.start, device)) * workers.copies
+    start = 0
     while start < len(questions):
         try:
-            ranks = _rank_batch(model, table, questions[start : start + size], known)
+            ranks = _rank_batch(scorer, questions[start : start + size], known)
         except RuntimeError as error:
             if size == 1 or not is_short(error) or workers.size > 1:  # the others would not know
                 raise
@@ -40,11 +41,11 @@ def rank_in_batches(model: Model, questions: Triples, known: KnownAnswers) -> It
         start += size
 
 
-def _rank_batch(model: Model, table: Entities, questions: Triples, known: KnownAnswers) -> Ranks:
-    workers, first = model.workers, model.held.start
+def _rank_batch(scorer: Scorer, questions: Triples, known: FilterIndex) -> Ranks:
+    workers, first = scorer.workers, scorer.held.start
     own = workers.questions(len(questions))
     heads, relations, tails = questions[own].unbind(1)
-    scores = entity_scores(model, heads, relations, table)
+    scores = scorer.scores(heads, relations)
     (true,) = workers.sum(scores_of(scores, tails - first))
     rows, others = known.of_questions(heads, relations)
     ranks = Ranks.of(scores, tails - first, (rows, others - first), true)

@@ -8,9 +8,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from modulekge.data.dataset import SPLITS, Dataset, Split
-from modulekge.data.filter_index import KnownAnswers
-from modulekge.evaluation.scoring import asking_order, batch_size, entity_scores
-from modulekge.models.embedding import Model
+from modulekge.data.filter_index import FilterIndex
+from modulekge.models.scorer import Scorer, batch_size
 from modulekge.shapes import Ids, Scores
 
 FARTHEST = 1e6  # log-odds of the only candidate, which has no rivals
@@ -42,17 +41,17 @@ def _total(scores: Scores) -> Float[Tensor, "b 1"]:
     return scores.logsumexp(1, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)
 
 
-def marked(answers: KnownAnswers, heads: Ids, relations: Ids, scores: Scores) -> Bool[Tensor, "b e"]:
+def marked(answers: FilterIndex, heads: Ids, relations: Ids, scores: Scores) -> Bool[Tensor, "b e"]:
     """Say which candidates are among the answers to the question of their row."""
     mask = torch.zeros_like(scores, dtype=torch.bool)
     mask[answers.of_questions(heads, relations)] = True
     return mask
 
 
-def loops(loopless: Bool[Tensor, " r"], heads: Ids, relations: Ids, scores: Scores) -> Bool[Tensor, "b e"]:
+def loops(irreflexive: Bool[Tensor, " r"], heads: Ids, relations: Ids, scores: Scores) -> Bool[Tensor, "b e"]:
     """Say which candidates are the head itself, where its relation has no loops: they are none."""
     mask = torch.zeros_like(scores, dtype=torch.bool)
-    mask[torch.arange(len(heads), device=heads.device), heads] = loopless[relations]
+    mask[torch.arange(len(heads), device=heads.device), heads] = irreflexive[relations]
     return mask
 
 
@@ -67,22 +66,23 @@ def pairs_at_once(n_relations: int) -> int:
 
 
 @torch.no_grad()
-def relation_scores(model: Model, heads: Ids, tails: Ids, n_relations: int) -> Float[Tensor, "b r"]:
-    """The score of (head, r, tail) for each relation r of the graph; reciprocal ones are not asked."""
-    relations = torch.arange(n_relations, device=heads.device).repeat(len(heads))
-    queries = model.queries(heads.repeat_interleave(n_relations), relations)
-    rows = tails.repeat_interleave(n_relations)[:, None]
-    return model.scores_each(queries, rows).view(len(heads), n_relations)
+def relation_scores(scorer: Scorer, heads: Ids, tails: Ids) -> Float[Tensor, "b r"]:
+    """The score of (head, r, tail) for each relation r of the graph, not reranked; inverses are not asked."""
+    count = scorer.n_relations // 2
+    relations = torch.arange(count, device=heads.device).repeat(len(heads))
+    candidates = tails.repeat_interleave(count)[:, None]
+    scores = scorer.plain.scores_of(heads.repeat_interleave(count), relations, candidates)
+    return scores.view(len(heads), count)
 
 
-def relations_between(dataset: Dataset, splits: tuple[Split, ...] = SPLITS) -> KnownAnswers:
+def relations_between(dataset: Dataset, splits: tuple[Split, ...] = SPLITS) -> FilterIndex:
     """The known relations of each pair: answers to the question (head, tail)."""
     triples = torch.cat([dataset[split] for split in splits])
-    return KnownAnswers.of(triples[:, [0, 2, 1]], len(dataset.entities))
+    return FilterIndex.of(triples[:, [0, 2, 1]], len(dataset.entities))
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class ScoredBatch:
     """Questions that a held-out split answers, with every candidate.
 
     The candidates are all entities that no other split knows as answers: the missing facts, and the rest,
@@ -124,31 +124,29 @@ class Asked:
         return torch.cat(held), torch.cat(sizes)
 
 
-def asked_in_batches(model: Model, dataset: Dataset, split: Split) -> Iterator[Asked]:
+def scored_batches(scorer: Scorer, dataset: Dataset, split: Split) -> Iterator[ScoredBatch]:
     """Ask every question (head, relation) that a split answers, heads as tails of reciprocal relations."""
-    with torch.no_grad():
-        table = model.entities()
-    device = table.device
-    answers = KnownAnswers.of(dataset.questions(split), dataset.n_questions).to(device)
-    known, loopless = dataset.known.to(device), dataset.loopless.to(device)
+    device = scorer.device
+    answers = FilterIndex.of(dataset.questions(split), dataset.n_relations_with_inverses).to(device)
+    known, irreflexive = dataset.known.to(device), dataset.irreflexive.to(device)
     keys = _spread(answers.keys, _MOST_QUESTIONS)
-    keys = keys[asking_order(model, keys % dataset.n_questions)]
-    for some in keys.split(questions_at_once(len(table), device)):
-        heads, relations = some // dataset.n_questions, some % dataset.n_questions
-        scores = entity_scores(model, heads, relations, table)
-        taken = marked(known, heads, relations, scores) | loops(loopless, heads, relations, scores)
+    keys = keys[scorer.order(keys % dataset.n_relations_with_inverses)]
+    for some in keys.split(questions_at_once(scorer.n_entities, device)):
+        heads, relations = some // dataset.n_relations_with_inverses, some % dataset.n_relations_with_inverses
+        scores = scorer.scores(heads, relations)
+        taken = marked(known, heads, relations, scores) | loops(irreflexive, heads, relations, scores)
         yield _asked(heads, relations, scores, taken, answers, relations)
 
 
-def pairs_in_batches(model: Model, dataset: Dataset, split: Split) -> Iterator[Asked]:
+def scored_pair_batches(scorer: Scorer, dataset: Dataset, split: Split) -> Iterator[ScoredBatch]:
     """Ask which relations hold between the pairs (head, tail) that a split joins."""
-    device = model.entity_scalar.device
+    device = scorer.device
     answers = relations_between(dataset, (split,)).to(device)
     known = relations_between(dataset).to(device)
     count = len(dataset.relations)
     for some in _spread(answers.keys, _MOST_PAIRS).split(pairs_at_once(count)):
         heads, tails = some // len(dataset.entities), some % len(dataset.entities)
-        scores = relation_scores(model, heads, tails, count)
+        scores = relation_scores(scorer, heads, tails)
         taken = marked(known, heads, tails, scores)
         yield _asked(heads, tails, scores, taken, answers, torch.zeros_like(heads))
 
@@ -158,16 +156,16 @@ def _asked(
     others: Ids,
     scores: Scores,
     taken: Bool[Tensor, "b e"],
-    answers: KnownAnswers,
+    answers: FilterIndex,
     relations: Ids,
-) -> Asked:
+) -> ScoredBatch:
     true = marked(answers, heads, others, scores)
     rows, places = answers.of_questions(heads, others)
     margins = (scores - _total(scores.masked_fill(taken, -torch.inf)))[rows, places]
     odds = log_odds(scores, taken & ~true)
     candidate = (true | ~taken) & (odds < FARTHEST)
     margins = margins.clamp(-FARTHEST, FARTHEST)
-    return Asked(relations, scores, taken, odds, candidate, true, rows, places, margins)
+    return ScoredBatch(relations, scores, taken, odds, candidate, true, rows, places, margins)
 
 
 def _spread(keys: Int[Tensor, " _all"], most: int) -> Int[Tensor, " _some"]:

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from modulekge.evaluation.odds import Asked
+from modulekge.evaluation.odds import ScoredBatch
 
 SHOWN = 10  # the best candidates of a question, among which reliability is measured: what people look at
 BINS = 10
@@ -68,7 +68,7 @@ class Meter:
     offsets: Float[Tensor, " relations"]
     sums: dict[str, Tensor] = field(default_factory=dict)
 
-    def add(self, asked: Asked) -> None:
+    def add(self, asked: ScoredBatch) -> None:
         """Measure the questions of a batch."""
         device, dtype = asked.odds.device, asked.odds.dtype
         slopes, offsets = (

@@ -14,9 +14,8 @@ from modulekge.data.statistics import CATEGORIES, categories
 from modulekge.evaluation.evaluate import rank_in_batches
 from modulekge.evaluation.metrics import bootstrap, metrics
 from modulekge.evaluation.ranks import TIES, Ranks
-from modulekge.evaluation.scoring import asking_order
 from modulekge.json_io import typed
-from modulekge.models.embedding import Model
+from modulekge.models.scorer import Scorer
 
 Metrics = dict[str, float]
 
@@ -79,7 +78,7 @@ class Report:
 
 
 def evaluate(
-    model: Model,
+    scorer: Scorer,
     dataset: Dataset,
     split: Split = "test",
     watch: Callable[[Iterator[Ranks]], Iterable[Ranks]] = iter,
@@ -88,13 +87,13 @@ def evaluate(
     started = time.perf_counter()
     dataset.check_split(split, "to evaluate on; name another")
     questions = dataset.questions(split)
-    order = asking_order(model, questions[:, 1])
-    ranks = Ranks.join(list(watch(rank_in_batches(model, questions[order], dataset.known))))
+    order = scorer.order(questions[:, 1])
+    ranks = Ranks.join(list(watch(rank_in_batches(scorer, questions[order], dataset.known))))
     ranks = ranks.at(order.argsort())
-    return _report(model, dataset, split, ranks, time.perf_counter() - started)
+    return _report(scorer.name, dataset, split, ranks, time.perf_counter() - started)
 
 
-def _report(model: Model, dataset: Dataset, split: Split, ranks: Ranks, seconds: float) -> Report:
+def _report(name: str, dataset: Dataset, split: Split, ranks: Ranks, seconds: float) -> Report:
     triples = dataset[split]
     sides = ranks.rank("bottom").reshape(2, -1)  # tails asked for, then heads
     seen = dataset.seen[triples[:, [0, 2]]].all(1)
@@ -103,7 +102,7 @@ def _report(model: Model, dataset: Dataset, split: Split, ranks: Ranks, seconds:
     kind_of = torch.tensor([CATEGORIES.index(kind) for kind in kinds])[relation_of]
     present = relation_of.unique().tolist()
     return Report(
-        model=model.name,
+        model=name,
         dataset=dataset.name,
         fingerprint=dataset.fingerprint,
         split=split,

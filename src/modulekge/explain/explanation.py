@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from modulekge.data.dataset import Dataset, Split
 from modulekge.errors import QuestionError
 from modulekge.evaluation.evaluate import rank
-from modulekge.evaluation.scoring import entity_scores_each
 from modulekge.explain.paths import Evidence, Pattern, Walk, Walks, sample
 from modulekge.models.embedding import Model
-from modulekge.run.train import Run, load
+from modulekge.models.scorer import Scorer
+from modulekge.run.run import Run, load
 from modulekge.shapes import Entities, Triples
 
 Way = Literal["forward", "backward"]
@@ -46,7 +46,7 @@ class Standing:
 class Support:
     r"""A training fact and its influence $\langle \nabla f(fact), \nabla f(triple) \rangle$.
 
-    The slopes are those of the scores in both directions by the numbers of the triple's head and tail:
+    The gradients are those of the scores in both directions by the numbers of the triple's head and tail:
     how much the triple's score rises with a step that raises the fact's. ``share`` is of the influence of
     all facts that raise it.
     """
@@ -108,7 +108,7 @@ def explain(run: Run | str | Path, head: str, relation: str, tail: str, k: int =
     dataset, model, walks = run.dataset, run.model, Walks(run.dataset)
     entities, relations = dataset.entities, dataset.relations
     h, r, t = entities.find(head), relations.find(relation), entities.find(tail)
-    there, back = _standings(model, dataset, (h, r, t))
+    there, back = _standings(run.scorer, dataset, (h, r, t))
     facts, around = facts_around(dataset, (h, r, t))
     influence = influences(model, facts, (h, r, t), len(relations))
     with torch.no_grad():
@@ -127,13 +127,13 @@ def explain(run: Run | str | Path, head: str, relation: str, tail: str, k: int =
     )
 
 
-def _standings(model: Model, dataset: Dataset, triple: tuple[int, int, int]) -> list[Standing]:
+def _standings(scorer: Scorer, dataset: Dataset, triple: tuple[int, int, int]) -> list[Standing]:
     """Return how the tail stands among tails, and the head among heads."""
     h, r, t = triple
     questions = torch.tensor([(h, r, t), (t, r + len(dataset.relations), h)])
-    ranks = rank(model, questions, dataset.known).rank("bottom").tolist()
+    ranks = rank(scorer, questions, dataset.known).rank("bottom").tolist()
     heads, relations, tails = questions.unbind(1)
-    scores = entity_scores_each(model, heads, relations, tails[:, None])[:, 0].tolist()
+    scores = scorer.scores_of(heads, relations, tails[:, None])[:, 0].tolist()
     return [Standing(int(place), score) for place, score in zip(ranks, scores, strict=True)]
 
 
@@ -153,11 +153,11 @@ def influences(
 ) -> Float[Tensor, " facts"]:
     r"""$\langle \nabla f(fact), \nabla f(triple) \rangle$ by the numbers of the triple's head and tail.
 
-    Each fact is scored with rows of its own for its two ends, so that one backward pass gives the slopes of
-    every fact apart.
+    Each fact is scored with rows of its own for its two ends, so that one backward pass gives the gradients
+    of every fact apart.
     """
-    slopes = _slopes(model, torch.cat([torch.tensor([triple]), facts]), n_relations)
-    own, others = slopes[0], slopes[1:]
+    gradients = _gradients(model, torch.cat([torch.tensor([triple]), facts]), n_relations)
+    own, others = gradients[0], gradients[1:]
     total = torch.zeros(len(facts))
     for i, end in enumerate((triple[0], triple[2])):
         for j, column in enumerate((0, 2)):
@@ -166,8 +166,8 @@ def influences(
     return total
 
 
-def _slopes(model: Model, triples: Triples, n_relations: int) -> Float[Tensor, "m 2 numbers"]:
-    """Return the slope of each triple's score, both directions added, by the numbers of its two ends."""
+def _gradients(model: Model, triples: Triples, n_relations: int) -> Float[Tensor, "m 2 numbers"]:
+    """Return the gradient of each triple's score, both directions added, by the numbers of its two ends."""
     m = len(triples)
     ends, relations = triples[:, [0, 2]].T.flatten(), triples[:, 1]
     part = model.part(2 * m)
@@ -180,8 +180,8 @@ def _slopes(model: Model, triples: Triples, n_relations: int) -> Float[Tensor, "
         for a, asked, b in ((heads, relations, tails), (tails, relations + n_relations, heads))
     ]
     tables = [table for table in (part.entity_scalar, part.entity_vector) if table.numel()]
-    slopes = torch.autograd.grad(scores[0] + scores[1], tables)
-    return torch.cat([slope.flatten(1) for slope in slopes], 1).view(2, m, -1).transpose(0, 1)
+    gradients = torch.autograd.grad(scores[0] + scores[1], tables)
+    return torch.cat([gradient.flatten(1) for gradient in gradients], 1).view(2, m, -1).transpose(0, 1)
 
 
 def _supports(

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from modulekge.data.dataset import Dataset
-from modulekge.data.filter_index import KnownAnswers
+from modulekge.data.filter_index import FilterIndex
 from modulekge.shapes import Triples
 
 Pairs = Int[Tensor, "pairs 2"]  # of entities
@@ -49,16 +49,16 @@ class Walks:
     dataset: Dataset
 
     @cached_property
-    def known(self) -> KnownAnswers:
+    def known(self) -> FilterIndex:
         """The answers in train to each question (entity, relation), reciprocals included."""
-        return KnownAnswers.of(self.dataset.questions("train"), self.dataset.n_questions)
+        return FilterIndex.of(self.dataset.questions("train"), self.dataset.n_relations_with_inverses)
 
     @cached_property
     def _by_relation(self) -> tuple[Pairs, list[int]]:
         """The pairs of train ordered by relation, and where those of each relation end."""
         questions = self.dataset.questions("train")
         order = torch.argsort(questions[:, 1], stable=True)
-        counts = torch.bincount(questions[:, 1], minlength=self.dataset.n_questions)
+        counts = torch.bincount(questions[:, 1], minlength=self.dataset.n_relations_with_inverses)
         return questions[order][:, [0, 2]], counts.cumsum(0).tolist()
 
     @cached_property
@@ -149,7 +149,7 @@ class Walks:
         return [step for step in steps if step not in own]
 
     def _turned(self, relation: int) -> int:
-        return (relation + len(self.dataset.relations)) % self.dataset.n_questions
+        return (relation + len(self.dataset.relations)) % self.dataset.n_relations_with_inverses
 
     def mutual(self, first: int, second: int) -> Evidence:
         """Return the weaker of what two relations say for each other: of equal ones both are strong."""

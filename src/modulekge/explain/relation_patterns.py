@@ -14,7 +14,7 @@ from torch import Tensor
 
 from modulekge.explain.paths import Evidence, Walks, sample
 from modulekge.models.embedding import Model
-from modulekge.run.train import Run, load
+from modulekge.run.run import Run, load
 from modulekge.shapes import Ids
 
 Kind = Literal["symmetric", "antisymmetric", "inverse", "equal", "composition", "commuting", "not commuting"]
@@ -54,7 +54,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class RelationAlgebra:
+class RelationPatterns:
     """What a run's relations are to each other.
 
     ``claims`` are seen in the model and in the facts, ``beliefs`` in the model alone.
@@ -80,10 +80,10 @@ class RelationAlgebra:
         return tuple(finding for finding in self.findings if not finding.supported)
 
 
-def relation_algebra(run: Run | str | Path) -> RelationAlgebra:
+def relation_patterns(run: Run | str | Path) -> RelationPatterns:
     """Return which relations are symmetric, inverse, equal, composed of others, and which commute or do not.
 
-    >>> algebra = relation_algebra("runs/demo")  # doctest: +SKIP
+    >>> algebra = relation_patterns("runs/demo")  # doctest: +SKIP
     >>> [(finding.kind, finding.relations) for finding in algebra.claims]  # doctest: +SKIP
     [('symmetric', ('borders',))]
     """
@@ -117,7 +117,7 @@ class _Comparison:
         candidates = sample(dataset.seen.nonzero()[:, 0], _CANDIDATES)
         return cls(run, Walks(dataset), chosen, candidates, model.entities(candidates))
 
-    def algebra(self) -> RelationAlgebra:
+    def algebra(self) -> RelationPatterns:
         alike, composed = self._similarities()
         upper = alike[torch.ones_like(alike).triu(1).bool()]
         threshold, composition_threshold = _threshold(upper), _threshold(composed[~composed.isnan()])
@@ -129,7 +129,7 @@ class _Comparison:
             *([] if commutative else self._orders(composition_threshold)),
         ]
         dataset = self.run.dataset
-        return RelationAlgebra(
+        return RelationPatterns(
             self.run.config.model.name,
             dataset.name,
             len(dataset.relations),
@@ -167,7 +167,7 @@ class _Comparison:
         questions, chosen = dataset.questions("train"), torch.tensor(self.chosen)
         links = torch.zeros(len(chosen), len(chosen))
         for start in range(0, len(dataset.entities), _ENTITIES_AT_ONCE):
-            starts = torch.zeros(dataset.n_questions, _ENTITIES_AT_ONCE)
+            starts = torch.zeros(dataset.n_relations_with_inverses, _ENTITIES_AT_ONCE)
             some = questions[questions[:, 0] // _ENTITIES_AT_ONCE == start // _ENTITIES_AT_ONCE]
             starts[some[:, 1], some[:, 0] - start] = 1
             links += starts[chosen + n] @ starts[chosen].T

@@ -13,7 +13,7 @@ from modulekge.export.hub import write_hub
 from modulekge.export.index import write_index
 from modulekge.export.rdf import SYNTAXES, write_links
 from modulekge.export.vectors import write_numpy, write_parquet, write_word2vec
-from modulekge.run.train import Run, load
+from modulekge.run.run import Run, load
 
 
 @dataclass(frozen=True)

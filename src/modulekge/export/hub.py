@@ -12,7 +12,7 @@ from modulekge.models.references import reference
 from modulekge.run.checkpoint import write_weights
 from modulekge.run.files import read_json, write_file
 from modulekge.run.folder import SHARED_WEIGHTS, RunFolder
-from modulekge.run.train import Run
+from modulekge.run.run import Run
 from modulekge.version import __version__
 
 _PRIVATE = "command"  # of run.json: it may hold paths of the machine it was given on
@@ -26,10 +26,10 @@ def write_hub(run: Run, path: Path, *, without_facts: bool = False) -> str:
     run.check_current()
     dataset = run.dataset
     if without_facts:
-        if run.config.asking.counts:
+        if run.config.rerank.prior:
             raise ConfigError(
-                f"{run.folder.path}: asks back with counts of its facts, which would give them away; "
-                f"'modulekge sharpen {run.folder.path} --weights BACK,RIVALS,0' goes without"
+                f"{run.folder.path}: is reranked with counts of its facts, which would give them away; "
+                f"'modulekge rerank {run.folder.path} --weights INVERSE,HUBNESS,0' goes without"
             )
         none = dataset.train[:0]
         dataset = replace(dataset, train=none, valid=none, test=none, facts=False)
@@ -41,7 +41,7 @@ def write_hub(run: Run, path: Path, *, without_facts: bool = False) -> str:
     write_weights(path / SHARED_WEIGHTS, run.model, {"format": "pt"})
     write_file(path / "run.json", json.dumps(kept, indent=1, ensure_ascii=False))
     folder.write_records(run.folder.records())
-    folder.save_back(run.model)
+    folder.save_offsets(run.scorer, run.model)
     report = run.folder.report()
     if report:
         folder.save_report(report)
@@ -95,9 +95,9 @@ tags:
 - {json.dumps(spec.name)}
 pipeline_tag: graph-ml
 # license: yours to choose
-{_index(run.model.name, name, report)}---
+{_index(run.name, name, report)}---
 
-# {run.model.name} on {name}
+# {run.name} on {name}
 
 {reference(spec)}
 

@@ -3,7 +3,6 @@
 import importlib
 import json
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,13 @@ from torch.nn.functional import pad
 from modulekge.algebra.norms import N
 from modulekge.data.dataset import Split
 from modulekge.errors import ModulekgeError, QuestionError, RunError
-from modulekge.evaluation.scoring import asking_order, batch_size, entity_scores, entity_scores_each
 from modulekge.export.vectors import Vectors, entity_vectors, query_vectors
 from modulekge.models.embedding import Model, Some
-from modulekge.run.checkpoint import mark
+from modulekge.models.scorer import batch_size
+from modulekge.run.checkpoint import weights_hash
 from modulekge.run.files import read_json, write_file
-from modulekge.run.train import Run
-from modulekge.shapes import Entities, Ids, Queries
+from modulekge.run.run import Run
+from modulekge.shapes import Ids, Queries
 from modulekge.version import __version__
 
 EXPANSION = 64
@@ -82,7 +81,7 @@ class EntityIndex:
             "dataset": self.run.dataset.name,
             "metric": _metric(model),
             "expansion": self.expansion,
-            "weights": mark(model),
+            "weights": weights_hash(model),
         }
         write_file(path / "index.json", json.dumps(about, indent=1, ensure_ascii=False))
 
@@ -92,7 +91,7 @@ class EntityIndex:
         path = Path(path)
         about = read_json(path / "index.json")
         again = f"build it anew: modulekge export {run.folder.path} NEW --to index"
-        if about.get("weights") != mark(run.model):
+        if about.get("weights") != weights_hash(run.model):
             raise RunError(f"{path}: not an index of the weights of {run.folder.path}; {again}")
         try:
             index = _usearch().Index.restore(str(path / "entities.usearch"))
@@ -130,29 +129,23 @@ class EntityIndex:
         counts = torch.as_tensor(found.counts) if len(points) > 1 else torch.tensor([keys.shape[1]])
         missing = (torch.arange(wide) >= counts[:, None]).to(heads.device)
         ids = pad(keys, (0, wide - keys.shape[1])).to(heads.device)
-        scores = entity_scores_each(model, heads, relations, ids).masked_fill(missing, -torch.inf)
+        scores = self.run.scorer.scores_of(heads, relations, ids).masked_fill(missing, -torch.inf)
         best = scores.topk(k)
         return Nearest(ids.masked_fill(missing, -1).gather(1, best.indices), best.values)
-
-    @cached_property
-    def table(self) -> Entities:
-        r"""$s_e \odot v_e$ of every entity."""
-        with torch.no_grad():
-            return self.run.model.entities()
 
     @torch.no_grad()
     def exact(self, heads: Ids, relations: Ids, k: int = 10) -> Nearest:
         """Return the ``k`` best answers to each question among all entities."""
-        scores = entity_scores(self.run.model, heads, relations, self.table)
-        best = scores.topk(min(k, len(self.table)))
+        best = self.run.scorer.scores(heads, relations).topk(min(k, len(self.run.dataset.entities)))
         return Nearest(best.indices, best.values)
 
     def recall(self, k: int = 10, expansion: int | None = None, split: Split = "valid") -> float:
         """Return the share of the ``k`` best answers to the questions of a split that a search finds."""
         self.run.dataset.check_split(split, "to measure recall on; name another")
-        questions = self.run.dataset.questions(split).to(self.table.device)
-        shares, order = [], asking_order(self.run.model, questions[:, 1])
-        for some in questions[order].split(batch_size(len(self.table), self.table.device)):
+        scorer = self.run.scorer
+        questions = self.run.dataset.questions(split).to(scorer.device)
+        shares, order = [], scorer.order(questions[:, 1])
+        for some in questions[order].split(batch_size(scorer.n_entities, scorer.device)):
             heads, relations, _ = some.unbind(1)
             wanted = self.exact(heads, relations, k).ids
             found = self.search(heads, relations, k, expansion).ids

@@ -10,7 +10,7 @@ from modulekge.answers.questions import FEW
 from modulekge.data.readers.rdf import rdf_module
 from modulekge.data.vocabulary import PLURAL, Vocabulary
 from modulekge.errors import ConfigError
-from modulekge.run.train import Run
+from modulekge.run.run import Run
 
 Prediction = tuple[str, str, str, float, float | None]  # head, relation, tail, score, probability if known
 PREFIX = "urn:modulekge:"

@@ -16,7 +16,7 @@ from modulekge.algebra.groups import Group
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import ConfigError
 from modulekge.models.embedding import Model, Some, take
-from modulekge.run.train import Run
+from modulekge.run.run import Run
 from modulekge.shapes import Queries
 
 Vectors = Float[Tensor, "_rows _length"]

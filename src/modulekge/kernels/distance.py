@@ -46,11 +46,11 @@ class _BlockDistance(torch.autograd.Function):
             return gpu.pairs_backward(q, t, weights, grad)  # type: ignore[no-any-return]
         wrap, tiles = _plan(q, len(q) * q.shape[-1], len(t))
         grad_q, grad_w, parts_t = torch.zeros_like(q), torch.zeros_like(weights), []
-        for part, slope in zip(t.split(tiles), grad.split(tiles, dim=1), strict=True):
-            of_q, of_w = wrap(_backward_q)(q, part, weights, slope)
+        for part, gradient in zip(t.split(tiles), grad.split(tiles, dim=1), strict=True):
+            of_q, of_w = wrap(_backward_q)(q, part, weights, gradient)
             grad_q += of_q
             grad_w += of_w
-            parts_t.append(wrap(_backward_t)(q, part, weights, slope))
+            parts_t.append(wrap(_backward_t)(q, part, weights, gradient))
         return grad_q, torch.cat(parts_t), grad_w
 
 
@@ -80,8 +80,8 @@ class _RowDistance(torch.autograd.Function):
         if gpu := _kernels(q):
             grad_q, grad_t, grad_w = gpu.rows_backward(q, t, rows, weights, grad)
         else:
-            slopes = _by_rows(_backward_rows, t, q, rows, weights, grad)
-            grad_t, grad_q, grad_w = _added(t, slopes)
+            gradients = _by_rows(_backward_rows, t, q, rows, weights, grad)
+            grad_t, grad_q, grad_w = _added(t, gradients)
         return grad_q, grad_t, None, grad_w
 
 
@@ -110,8 +110,8 @@ class _RowProduct(torch.autograd.Function):
         if gpu := _kernels(q[:, None]):
             grad_q, grad_t = gpu.products_backward(q, t, rows, grad)
         else:
-            slopes = _by_rows(_product_rows_backward, t, q, rows, grad, loops=False)
-            grad_t, grad_q = _added(t, slopes)
+            gradients = _by_rows(_product_rows_backward, t, q, rows, grad, loops=False)
+            grad_t, grad_q = _added(t, gradients)
         return grad_q, grad_t, None
 
 
@@ -124,10 +124,10 @@ def _by_rows(
         yield part[1], wrap(function)(t.detach(), *part)
 
 
-def _added(t: Tensor, slopes: Iterable[tuple[Tensor, tuple[Tensor, ...]]]) -> list[Tensor]:
-    """Return the slopes of entities, added up over the rows that name them, then the others."""
+def _added(t: Tensor, gradients: Iterable[tuple[Tensor, tuple[Tensor, ...]]]) -> list[Tensor]:
+    """Return the gradients of entities, added up over the rows that name them, then the others."""
     grad_t, others = t.new_zeros(len(t), t[:1].numel()), []
-    for rows, (of_t, *rest) in slopes:
+    for rows, (of_t, *rest) in gradients:
         grad_t.index_add_(0, rows.flatten(), of_t.reshape(-1, grad_t.shape[1]))
         others.append(rest)
     return [grad_t.view(t.shape), *map(torch.cat, zip(*others, strict=True))]
@@ -168,7 +168,7 @@ def _squares(q: Tensor, t: Tensor) -> tuple[list[Tensor], Tensor]:
     return differences, total
 
 
-def _slopes(squares: Tensor, weights: Tensor, grad: Tensor) -> Tensor:
+def _gradients(squares: Tensor, weights: Tensor, grad: Tensor) -> Tensor:
     inverse = torch.where(squares > 0, squares.rsqrt(), 0.0)
     return grad[:, :, None] * weights[:, None] * inverse
 
@@ -179,15 +179,15 @@ def _forward(q: Tensor, t: Tensor, weights: Tensor) -> Tensor:
 
 def _backward_q(q: Tensor, t: Tensor, weights: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
     differences, squares = _squares(q, t)
-    slopes = _slopes(squares, weights, grad)
-    grad_q = torch.stack([(slopes * difference).sum(1) for difference in differences], dim=1)
+    gradients = _gradients(squares, weights, grad)
+    grad_q = torch.stack([(gradients * difference).sum(1) for difference in differences], dim=1)
     return grad_q, (grad[:, :, None] * squares.sqrt()).sum(1)
 
 
 def _backward_t(q: Tensor, t: Tensor, weights: Tensor, grad: Tensor) -> Tensor:
     differences, squares = _squares(q, t)
-    slopes = _slopes(squares, weights, grad)
-    return -torch.stack([(slopes * difference).sum(0) for difference in differences], dim=1)
+    gradients = _gradients(squares, weights, grad)
+    return -torch.stack([(gradients * difference).sum(0) for difference in differences], dim=1)
 
 
 def _named(t: Tensor, rows: Tensor) -> Tensor:
@@ -204,8 +204,8 @@ def _backward_rows(
 ) -> tuple[Tensor, Tensor, Tensor]:
     named = _named(t, rows)
     differences, squares = _squares(q, named)
-    slopes = _slopes(squares, weights, grad)
-    of_t = torch.stack([-slopes * difference for difference in differences], dim=2)
+    gradients = _gradients(squares, weights, grad)
+    of_t = torch.stack([-gradients * difference for difference in differences], dim=2)
     return of_t, *_backward_q(q, named, weights, grad)
 
 

@@ -67,16 +67,16 @@ def rows_backward(
     q: Tensor, t: Tensor, ids: Tensor, weights: Tensor, grad: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of :func:`rows` by q, t and the weights."""
-    return _rows_slopes(q, t, ids, weights, grad, dot=False)
+    return _rows_gradients(q, t, ids, weights, grad, dot=False)
 
 
 def products_backward(q: Tensor, t: Tensor, ids: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
     """Return the gradients of :func:`products` by q and t."""
-    grad_q, grad_t, _ = _rows_slopes(q[:, None], t[:, None], ids, q[:0], grad, dot=True)
+    grad_q, grad_t, _ = _rows_gradients(q[:, None], t[:, None], ids, q[:0], grad, dot=True)
     return grad_q[:, 0], grad_t[:, 0]
 
 
-def _rows_slopes(
+def _rows_gradients(
     q: Tensor, t: Tensor, ids: Tensor, weights: Tensor, grad: Tensor, dot: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """An entity gathers what its namings send it, in their order: no atomic additions, one result."""
@@ -133,14 +133,14 @@ def _squares(d0, d1, d2, d3, D: tl.constexpr):
 
 
 @triton.jit
-def _add(p0, p1, p2, p3, slope, d0, d1, d2, d3, D: tl.constexpr):
-    p0 += slope * d0
+def _add(p0, p1, p2, p3, gradient, d0, d1, d2, d3, D: tl.constexpr):
+    p0 += gradient * d0
     if D > 1:
-        p1 += slope * d1
+        p1 += gradient * d1
     if D > 2:
-        p2 += slope * d2
+        p2 += gradient * d2
     if D > 3:
-        p3 += slope * d3
+        p3 += gradient * d3
     return p0, p1, p2, p3
 
 
@@ -186,8 +186,8 @@ def _pull(
         squares = _squares(d0, d1, d2, d3, D)
         inverse = g[:, None] * _inverse(squares)
         far += squares * inverse
-        slope = inverse * weight[None, :]
-        p0, p1, p2, p3 = _add(p0, p1, p2, p3, slope, d0, d1, d2, d3, D)
+        gradient = inverse * weight[None, :]
+        p0, p1, p2, p3 = _add(p0, p1, p2, p3, gradient, d0, d1, d2, d3, D)
     row = slot * rows + xs[:, None]
     store(pull + row * D * n + ns[None, :], n, inside, p0, p1, p2, p3, D)
     tl.store(lengths + row * n + ns[None, :], far, inside)
@@ -267,6 +267,6 @@ def _named_pull(
         else:
             d0, d1, d2, d3 = t0 - q0, t1 - q1, t2 - q2, t3 - q3
             weight = tl.load(w + row * n + ns, ns < n, 0.0)
-            slope = tl.load(grad + naming) * weight * _inverse(_squares(d0, d1, d2, d3, D))
-            p0, p1, p2, p3 = _add(p0, p1, p2, p3, slope, d0, d1, d2, d3, D)
+            gradient = tl.load(grad + naming) * weight * _inverse(_squares(d0, d1, d2, d3, D))
+            p0, p1, p2, p3 = _add(p0, p1, p2, p3, gradient, d0, d1, d2, d3, D)
     store(grad_t + entity * D * n + ns, n, ns < n, p0, p1, p2, p3, D)

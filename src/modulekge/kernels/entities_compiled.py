@@ -55,7 +55,7 @@ def update(
     exponential: bool,
     sums: list[Tensor],
     extra: tuple[Tensor, Tensor],
-    slopes: Tensor,
+    gradients: Tensor,
     slots: Tensor,
     rate: Tensor | float,
     eps: float,
@@ -65,16 +65,16 @@ def update(
     count, rows = len(slots), _parts(*extra)
     for row in (row for part in rows for row in part):
         torch._dynamo.mark_dynamic(row, 0)  # a smaller batch is no reason to compile anew
-    made = [slopes[:count], *(() if out is None else (out[:count],))]
+    made = [gradients[:count], *(() if out is None else (out[:count],))]
     compiled(_update, dynamic=False)(
         _parts(*tables), _parts(*sums), rows, _parts(*made), slots[:, None], exponential,
         torch.as_tensor(rate), eps,
     )  # fmt: skip
 
 
-def settle(ids: Tensor, slopes: Tensor, table: Tensor, total: Tensor, rate: float, eps: float) -> None:
-    """Add up the slopes of each row of a small table, in the order of ``ids``; the optimiser steps."""
-    table.grad = torch.zeros_like(table).index_add_(0, ids, slopes)
+def settle(ids: Tensor, gradients: Tensor, table: Tensor, total: Tensor, rate: float, eps: float) -> None:
+    """Add up the gradients of each row of a small table, in the order of ``ids``; the optimiser steps."""
+    table.grad = torch.zeros_like(table).index_add_(0, ids, gradients)
 
 
 def _parts(*tables: Tensor) -> list[Components]:
@@ -97,9 +97,9 @@ def _update(
     eps: float,
 ) -> None:
     scalar, vector = tables
-    slopes, *out = made
+    gradients, *out = made
     pull = torch.func.vjp(lambda s, v: _entity(s, v, exponential), scalar, vector)[1]
-    grads = pull([slope.to(rate.dtype) for slope in slopes])
+    grads = pull([gradient.to(rate.dtype) for gradient in gradients])
     for table, memory, more, grad in zip(tables, sums, extra, grads, strict=True):
         for x, total, rows, g in zip(table, memory, more, grad, strict=True):
             g = g + torch.where(slots >= 0, rows[slots[:, 0]], 0)
@@ -110,7 +110,7 @@ def _update(
 
 
 def _entity(scalar: Components, vector: Components, exponential: bool) -> Components:
-    r"""$s \odot v$, $v$ as its chart has it; without numbers it is $1$."""
+    r"""$s \odot v$, $v$ as its parametrization has it; without numbers it is $1$."""
     if not vector:
         return scalar
     unit = _exponential(vector) if exponential else _normalised(vector)
@@ -123,7 +123,7 @@ def _square(x: Components) -> Tensor:
 
 
 def _normalised(x: Components) -> Components:
-    """As the chart of this name."""
+    """As the parametrization of this name."""
     norm = _square(x)
     zero = norm < 2 * torch.finfo(norm.dtype).max ** (-2 / 3)
     inverse = norm.masked_fill(zero, 1).rsqrt()
@@ -132,7 +132,7 @@ def _normalised(x: Components) -> Components:
 
 
 def _exponential(u: Components) -> Components:
-    """As the chart of this name."""
+    """As the parametrization of this name."""
     angle = (_square(u) + torch.finfo(u[0].dtype).tiny).sqrt()
     sinc = torch.sinc(angle / torch.pi)
     return [angle.cos(), *(part * sinc for part in u)]

@@ -1,8 +1,8 @@
 r"""The passes of a step over the tables of entities, and over the rows of a batch, in Triton.
 
 Elements of $\mathbb R \subset \mathbb C \subset \mathbb H$ are written out as quaternions ``x0 .. x3``, the
-first ``D`` components in memory and the others 0; with ``D = 0``, a chart without numbers, they are $1$.
-Entities as products need them, and the slopes by them, may be bfloat16; the tables are float32.
+first ``D`` components in memory and the others 0; with ``D = 0``, where nothing is stored, they are $1$.
+Entities as products need them, and the gradients by them, may be bfloat16; the tables are float32.
 """
 
 import triton
@@ -59,31 +59,31 @@ def update(
     exponential: bool,
     sums: list[Tensor],
     extra: tuple[Tensor, Tensor],
-    slopes: Tensor,
+    gradients: Tensor,
     slots: Tensor,
     rate: Tensor,
     eps: float,
     out: Tensor | None,
 ) -> None:
-    r"""Bring the slopes by $s_e \odot v_e$ back to the tables and take a step of Adagrad.
+    r"""Bring the gradients by $s_e \odot v_e$ back to the tables and take a step of Adagrad.
 
-    ``extra`` slopes by the tables stand in the row ``slots[e]``, where that is not negative. ``out``, if
+    ``extra`` gradients by the tables stand in the row ``slots[e]``, where that is not negative. ``out``, if
     there is one, becomes what :func:`build` makes of the tables after the step.
     """
-    (scalar, vector), k = tables, slopes.shape[2]
+    (scalar, vector), k = tables, gradients.shape[2]
     grid, block = _tiles(len(scalar), k)
     _update[grid](
-        scalar, vector, *sums, *extra, slopes, slots, rate, slopes if out is None else out,
+        scalar, vector, *sums, *extra, gradients, slots, rate, gradients if out is None else out,
         len(scalar), k, eps, scalar.shape[1], vector.shape[1], exponential, out is not None,
-        slopes.shape[1], _ROWS, block, num_warps=8,
+        gradients.shape[1], _ROWS, block, num_warps=8,
     )  # fmt: skip
 
 
-def settle(ids: Tensor, slopes: Tensor, table: Tensor, total: Tensor, rate: Tensor, eps: float) -> None:
-    """Add up the slopes of each row of a small table, in the order of ``ids``, and take a step of Adagrad."""
+def settle(ids: Tensor, gradients: Tensor, table: Tensor, total: Tensor, rate: Tensor, eps: float) -> None:
+    """Add up the gradients of each row of a small table, in the order of ``ids``; take a step of Adagrad."""
     width = table[0].numel()
     _settle[(len(table), triton.cdiv(width, 32))](
-        ids, slopes.contiguous(), table, total, rate, len(ids), width, eps, 128, 32, num_warps=1
+        ids, gradients.contiguous(), table, total, rate, len(ids), width, eps, 128, 32, num_warps=1
     )
 
 
@@ -113,7 +113,7 @@ def _product(x0, x1, x2, x3, y0, y1, y2, y3):
 
 @triton.jit
 def _normalised(v0, v1, v2, v3):
-    """As in the chart of this name; returned with 1 / |v|, which is 1 where v counts as 1 + v."""
+    """As in the parametrization of this name; returned with 1 / |v|, which is 1 where v counts as 1 + v."""
     norm = v0 * v0 + v1 * v1 + v2 * v2 + v3 * v3
     zero = norm < 4.1e-26
     inverse = tl.rsqrt(tl.where(zero, 1.0, norm))
@@ -122,7 +122,7 @@ def _normalised(v0, v1, v2, v3):
 
 @triton.jit
 def _exponential(x1, x2, x3):
-    r"""$\exp x$ of an imaginary $x$; returned with $\sin\theta / \theta$ and its slope by $\theta^2 / 2$."""
+    r"""$\exp x$ of an imaginary $x$; with $\sin\theta / \theta$ and its derivative by $\theta^2 / 2$."""
     square = x1 * x1 + x2 * x2 + x3 * x3
     small = square < 1e-4
     safe = tl.where(small, 1.0, square)
@@ -135,7 +135,7 @@ def _exponential(x1, x2, x3):
 
 @triton.jit
 def _entity(s0, s1, s2, s3, v0, v1, v2, v3, V: tl.constexpr, EXPONENTIAL: tl.constexpr):
-    r"""$s \odot v$, $v$ as its chart has it."""
+    r"""$s \odot v$, $v$ as its parametrization has it."""
     if V > 0:
         if EXPONENTIAL:
             v0, v1, v2, v3, _, _ = _exponential(v0, v1, v2)
@@ -208,7 +208,7 @@ def _merge_rows(ids, slots, rows, width, IDS: tl.constexpr, BLOCK: tl.constexpr)
 
 @triton.jit
 def _settle(
-    ids, slopes, table, total, rate, count, width, eps, IDS: tl.constexpr, BLOCK: tl.constexpr
+    ids, gradients, table, total, rate, count, width, eps, IDS: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
     row = tl.program_id(0)
     ks = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -218,7 +218,7 @@ def _settle(
         same = tl.load(ids + i, i < count, -1) == row
         if tl.sum(same.to(tl.int32), 0) > 0:
             mask = same[:, None] & (ks < width)[None, :]
-            g += tl.sum(tl.load(slopes + i.to(tl.int64)[:, None] * width + ks[None, :], mask, 0.0), 0)
+            g += tl.sum(tl.load(gradients + i.to(tl.int64)[:, None] * width + ks[None, :], mask, 0.0), 0)
     place = row.to(tl.int64) * width + ks
     x = tl.load(table + place, ks < width, 0.0)
     _step(table, x, g, total, place, ks < width, tl.load(rate), eps)
@@ -275,14 +275,14 @@ def _steps(
 
 @triton.jit
 def _update(
-    s, v, s_total, v_total, s_extra, v_extra, slopes, slots, rate, out, count, k, eps,
+    s, v, s_total, v_total, s_extra, v_extra, gradients, slots, rate, out, count, k, eps,
     S: tl.constexpr, V: tl.constexpr, EXPONENTIAL: tl.constexpr, BUILD: tl.constexpr,
     D: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     es, ks, inside = _tile(count, k, ROWS, BLOCK)
     s0, s1, s2, s3 = _load(s + es * S * k + ks, k, inside, S)
     v0, v1, v2, v3 = _load(v + es * V * k + ks, k, inside, V)
-    g0, g1, g2, g3 = _load(slopes + es * D * k + ks, k, inside, D)
+    g0, g1, g2, g3 = _load(gradients + es * D * k + ks, k, inside, D)
     slot = tl.load(slots + es, es < count, -1).to(tl.int64)
     eta = tl.load(rate)
     u0, u1, u2, u3 = v0, v1, v2, v3

@@ -1,23 +1,20 @@
-"""The passes of a step over scores, and over tables that have their slopes, in Triton."""
+"""The passes of a step over scores, and over tables that have their gradients, in Triton."""
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from modulekge.training.exact import Target
-
 _BLOCK = 2048
 
 
-def softmax_(scores: Tensor, target: "Target", first: int, sums: Tensor | None) -> Tensor:
+def softmax_(scores: Tensor, target: Any, first: int, sums: Tensor | None) -> Tensor:
     r"""$f \leftarrow w (\exp(f - \rho) - y)$ in place; return $w (\rho - \sum_e y_e f_e)$.
 
     $\rho = \log\sum\exp f$. With many warps to a row, few rows are at work at a time, and what is read again
-    is still in the cache. Scores may be bfloat16 where each question has one answer: the slope by a second
+    is still in the cache. Scores may be bfloat16 where each question has one answer: the gradient by a second
     would be the difference of two rounded numbers.
     """
     losses = torch.empty_like(target.share)
@@ -77,14 +74,14 @@ def _softmax(
     if SMOOTH:
         loss -= everywhere * tl.sum(linear, 0)
     tl.store(losses + row, weight * loss)
-    tl.debug_barrier()  # every thread has written its slopes before those of the answers are changed
+    tl.debug_barrier()  # every thread has written its gradients before those of the answers are changed
     for j in range(low, high):
         column = tl.load(columns + j) - first
         inside = (column >= 0) & (column < n)
-        slope = tl.load(scores + column, inside, 0.0).to(tl.float32)
-        slope = tl.where(j == low, weight * (tl.exp(answer - log) - everywhere), slope)
+        gradient = tl.load(scores + column, inside, 0.0).to(tl.float32)
+        gradient = tl.where(j == low, weight * (tl.exp(answer - log) - everywhere), gradient)
         tl.debug_barrier()
-        tl.store(scores + column, slope - weight * each, inside)
+        tl.store(scores + column, gradient - weight * each, inside)
 
 
 @triton.jit

@@ -1,5 +1,7 @@
 """The one model of this library; what it is, its row says."""
 
+from collections.abc import Iterator
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor, nn
@@ -8,13 +10,15 @@ from torch.nn import functional as F
 from modulekge.algebra.groups import Group
 from modulekge.algebra.norms import N
 from modulekge.errors import ConfigError
-from modulekge.models.back import Back, name_asking
+from modulekge.models.scorer import Scorer, batch_size
 from modulekge.models.spec import Build, ModelSpec
 from modulekge.shapes import Entities, Ids, Queries, Scores
 from modulekge.workers import ALONE, Workers
 
 Some = Ids | slice  # rows of a table
 _DRAWN = 1 << 16  # rows at a time
+_NUMBERS = 1 << 24  # of queries of many entities at once
+_KEPT = 1 << 26  # of them from one batch to the next
 
 
 def take(table: Tensor, rows: Some) -> Tensor:
@@ -61,11 +65,10 @@ class Model(nn.Module):
         self.relation_rotation = table(n_relations, spec.rotation.group)
         self.entity_bias = nn.Parameter(torch.zeros(n_entities if bias else 0))
         self.score_weights = nn.Parameter(torch.tensor(spec.score.weights, dtype=torch.float32))
-        self.back = Back()
 
     @torch.no_grad()
     def draw(self, generator: Generator, scalar_scale: float, vector_scale: float) -> "Model":
-        """Start from random numbers: free elements at one scale, charts of unit ones at another.
+        """Start from random numbers: free elements at one scale, parametrizations of unit ones at another.
 
         Every process draws the rows of all, some at a time, so that how many there are makes no difference.
         """
@@ -79,11 +82,11 @@ class Model(nn.Module):
             count, first = (self.n_entities, held.start) if held else (len(table), 0)
             for start in range(0, count, _DRAWN):
                 rows = min(_DRAWN, count - start)
-                numbers = group.chart.draw((rows, *table.shape[1:]), generator)
+                numbers = group.parametrization.draw((rows, *table.shape[1:]), generator)
                 low, high = max(start, first), min(start + rows, first + len(table))
                 if low < high:
                     part = numbers[low - start : high - start]
-                    table[low - first : high - first] = part * scales.get(group.chart.kind, 1.0)
+                    table[low - first : high - first] = part * scales.get(group.parametrization.kind, 1.0)
         return self
 
     def part(self, count: int, relations: int = 0, bias: bool = False) -> "Model":
@@ -142,11 +145,6 @@ class Model(nn.Module):
         return inside, inside == places
 
     @property
-    def name(self) -> str:
-        """The name of the row, and whether its candidates are asked back."""
-        return name_asking(self.spec.name, self.back.weights)
-
-    @property
     def entity_tables(self) -> tuple[nn.Parameter, nn.Parameter, nn.Parameter]:
         """The tables with a row for each entity that is held here."""
         return self.entity_scalar, self.entity_vector, self.entity_bias
@@ -159,11 +157,6 @@ class Model(nn.Module):
     def relation_rows(self, relations: Ids) -> Ids:
         """Return the row of each relation in its tables; a tied one has that of which it is the adjoint."""
         return relations % len(self.relation_scaling) if self.tied else relations
-
-    def inverse(self, relations: Ids) -> Ids:
-        """Return the relations that ask the other way round."""
-        count = len(self.relation_scaling)
-        return (relations + count) % (2 * count) if self.tied else (relations + count // 2) % count
 
     def entities(self, rows: Some = slice(None), build: Build | None = None) -> Entities:
         r"""$s_e \odot v_e$ of every entity, or of some; ``build`` is a faster form of the row's own."""
@@ -236,6 +229,10 @@ class Model(nn.Module):
             spec.relation_table(self.relation_scaling, self.relation_rotation).flatten(1).T
         )
 
+    def scorer(self) -> "EmbeddingScorer":
+        """Return what answers questions with the weights as they are now."""
+        return EmbeddingScorer(self)
+
     def forward(self, heads: Ids, relations: Ids) -> Scores:
         """Return the scores of all tails."""
         return self.scores(self.queries(heads, relations), self.entities())
@@ -243,17 +240,17 @@ class Model(nn.Module):
     def entity_norms(self, rows: Some) -> Float[Tensor, "b n"]:
         r"""$N(s_e \odot v_e) = N(s_e)$, since $v_e$ has modulus 1."""
         group, numbers = self.spec.scalar, take(self.entity_scalar, rows)
-        if group.chart.kind == "one":
+        if group.parametrization.kind == "one":
             return numbers.new_ones(len(numbers), self.k)
         return N(group.point(numbers))
 
     def head_norms(self, rows: Some, ids: Some) -> Float[Tensor, "b n"]:
         r"""$N(s_h)$, or $N(s_h + b_r)$ where a relation adds $b_r$ before it multiplies."""
         action = self.spec.scaling
-        if action.law.added is None:
+        if action.operation.added is None:
             return self.entity_norms(rows)
         moves = action.group.point(self._of_relations(self.relation_scaling, ids))
-        return N(self.spec.scalar.point(take(self.entity_scalar, rows)) + action.law.added(moves))
+        return N(self.spec.scalar.point(take(self.entity_scalar, rows)) + action.operation.added(moves))
 
     def relation_norms(self, ids: Some) -> Float[Tensor, "b n"]:
         r"""$N(s_r \odot v_r) = N(s_r)$, with $r$ read as the module element $s_r \odot v_r$.
@@ -261,6 +258,80 @@ class Model(nn.Module):
         Where $s_r$ is a unit, this is exactly 1, without a gradient of rounding errors.
         """
         action, numbers = self.spec.scaling, self._of_relations(self.relation_scaling, ids)
-        if action.group.chart.kind in ("one", "unit"):
+        if action.group.parametrization.kind in ("one", "unit"):
             return numbers.new_ones(len(numbers), self.k)
-        return N(action.law.measured(action.group.point(numbers)))
+        return N(action.operation.measured(action.group.point(numbers)))
+
+
+class EmbeddingScorer(Scorer):
+    """The scores of an embedding as it is now; its entities are built once."""
+
+    def __init__(self, model: Model, at_once: int = _NUMBERS, kept: int = _KEPT) -> None:
+        """Make queries of ``at_once`` numbers at a time; if they are few, keep those of a relation."""
+        self.model, self.workers, self._at_once, self._most_kept = model, model.workers, at_once, kept
+        with torch.no_grad():
+            self.table = model.entities()
+        self._asked: tuple[int, Queries] | None = None  # every entity with one relation, if they are few
+
+    @property
+    def name(self) -> str:
+        """The name of the row."""
+        return self.model.spec.name
+
+    @property
+    def n_entities(self) -> int:
+        """All of them, whoever holds them."""
+        return self.model.n_entities
+
+    @property
+    def n_relations(self) -> int:
+        """The relations of the tables; tied ones are there twice."""
+        return len(self.model.relation_scaling) * (2 if self.model.tied else 1)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the table lies."""
+        return self.table.device
+
+    @property
+    def held(self) -> slice:
+        """The rows of the table."""
+        return self.model.held
+
+    @torch.no_grad()
+    def scores(self, heads: Ids, relations: Ids) -> Scores:
+        """The moved heads against the table."""
+        return self.model.scores(self.model.queries(heads, relations), self.table)
+
+    @torch.no_grad()
+    def scores_of(self, heads: Ids, relations: Ids, candidates: Int[Tensor, "b k"]) -> Float[Tensor, "b k"]:
+        """The moved heads against rows of the table."""
+        return self.model.scores_each(self.model.queries(heads, relations), candidates)
+
+    @torch.no_grad()
+    def inverse_scores(self, heads: Ids, relation: int) -> Scores:
+        """Every entity moved by the inverse relation, some at a time, against the heads."""
+        few = self.table[heads]
+        return torch.cat([self.model.scores(q, few, heads) for q in self._moved(relation)]).T
+
+    @torch.no_grad()
+    def best_scores(self, relation: int) -> Float[Tensor, " e"]:
+        """Every entity moved by the relation, some at a time, against the table."""
+        size = min(batch_size(len(self.table), self.device), self._at_once // self.table[0].numel())
+        return torch.cat([self.model.scores(q, self.table).amax(1) for q in self._queries(relation, size)])
+
+    def _moved(self, relation: int) -> list[Queries] | Iterator[Queries]:
+        """Every entity moved by the inverse of a relation; where they are not too many, kept."""
+        inverse = int(self.inverse(torch.tensor([relation])))
+        parts = self._queries(inverse, self._at_once // self.table[0].numel())
+        if self.table.numel() > self._most_kept:
+            return parts
+        if self._asked is None or self._asked[0] != inverse:
+            self._asked = inverse, torch.cat(list(parts))
+        return [self._asked[1]]
+
+    def _queries(self, relation: int, size: int) -> Iterator[Queries]:
+        for start in range(0, self.n_entities, max(1, size)):
+            some = slice(start, min(start + max(1, size), self.n_entities))
+            asked = torch.full((some.stop - some.start,), relation, device=self.device)
+            yield self.model.queries(some, asked)

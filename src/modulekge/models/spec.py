@@ -17,7 +17,7 @@ from modulekge.algebra.groups import (
     VECTORS,
     Action,
     Group,
-    Law,
+    Operation,
     affine,
     both,
     left,
@@ -27,7 +27,7 @@ from modulekge.algebra.groups import (
     shift,
     stretched,
 )
-from modulekge.algebra.parametrizations import UNIT_CHARTS, Chart
+from modulekge.algebra.parametrizations import UNIT_PARAMETRIZATIONS, Parametrization
 from modulekge.algebra.scores import SCORES, Score, lift, product
 from modulekge.errors import ConfigError, unknown
 from modulekge.shapes import Elements, Numbers
@@ -48,14 +48,14 @@ class ModelSpec:
     score: Score
 
     def __post_init__(self) -> None:
-        for holds, complaint in self._laws():
+        for holds, complaint in self._constraints():
             if not holds:
                 raise ConfigError(f"model {self.name}: {complaint}")
 
-    def _laws(self) -> tuple[tuple[bool, str], ...]:
+    def _constraints(self) -> tuple[tuple[bool, str], ...]:
         """What a row must obey, and what to say where it does not."""
         s, v, ts, tv = self.scalar, self.vector, self.scaling.group, self.rotation.group
-        scales, join = self.scaling.law, self.score.join
+        scales, join = self.scaling.operation, self.score.join
         return (
             (
                 not (s.trivial and v.trivial),
@@ -79,7 +79,8 @@ class ModelSpec:
             ),
             *(
                 (
-                    action.group.trivial or (action.law in (both, stretched)) == (moved.factors[0] == 3),
+                    action.group.trivial
+                    or (action.operation in (both, stretched)) == (moved.factors[0] == 3),
                     f"{action.name} does not turn {moved.name}; SO(3) and R^3 go together",
                 )
                 for action, moved in ((self.scaling, s), (self.rotation, v))
@@ -113,16 +114,16 @@ class ModelSpec:
         An inner product moves any multiplication to its other side; a distance only what keeps it.
         """
         ts, tv = self.scaling.group, self.rotation.group
-        if any(action.law.adjoint is None for action in (self.scaling, self.rotation)):
+        if any(action.operation.adjoint is None for action in (self.scaling, self.rotation)):
             return False
         if max(ts.algebra.dim, tv.algebra.dim) > H.dim:
             return False  # conjugation there is not the adjoint
-        if self.scaling.law in (shift, moving):
+        if self.scaling.operation in (shift, moving):
             return self.score.name != "inner" and self.vector.trivial
         if self.score.name == "inner":
             outside = _from(left, self.scaling, self.scalar) and _from(right, self.rotation, self.vector)
             return self.scalar.size == 1 or self.vector.trivial or outside  # s_r s_h v_h v_r
-        return ts.chart.kind != "free" or self.scaling.law is stretched
+        return ts.parametrization.kind != "free" or self.scaling.operation is stretched
 
     def check_tieable(self) -> None:
         """Refuse a row whose heads cannot be asked for with adjoints."""
@@ -132,9 +133,9 @@ class ModelSpec:
 
     def check_linear(self) -> None:
         """Refuse a row whose relations cannot be predicted all at once."""
-        if self.score.name != "inner" or {self.scaling.law, self.rotation.law} - {left, right}:
+        if self.score.name != "inner" or {self.scaling.operation, self.rotation.operation} - {left, right}:
             finding = "its scores are not linear in the relation"
-            raise ConfigError(f"model {self.name}: {finding}; set loss.relations = 0")
+            raise ConfigError(f"model {self.name}: {finding}; set loss.relation_prediction = 0")
 
     @property
     def algebra(self) -> Algebra:
@@ -177,7 +178,7 @@ class ModelSpec:
     def unmoved(self, scalar: Numbers, vector: Numbers) -> Elements:
         """Return elements as queries that no relation has moved; where a scaling adds a weight, it is 1."""
         s, v = self.scalar.point(scalar), self.vector.point(vector)
-        if self.scaling.law in (mixed, stretched):
+        if self.scaling.operation in (mixed, stretched):
             s = torch.cat([s, torch.ones_like(s[..., :1, :])], dim=-2)
         return self._join(s, v)
 
@@ -187,7 +188,7 @@ class ModelSpec:
         r"""$T_{s_q}(T_{s_r}(s_h)) \odot T_{v_q}(T_{v_r}(v_h))$: moved by one relation after another."""
         s, v = self.scalar.point(scalar), self.vector.point(vector)
         for scaling, rotation in moves:
-            s, v = self._moved(self.scaling.law.moved(s), v, scaling, rotation)
+            s, v = self._moved(self.scaling.operation.moved(s), v, scaling, rotation)
         return self._join(s, v)
 
     def _moved(
@@ -223,7 +224,7 @@ class ModelSpec:
         """$T_e(x)$ for each basis element $e$ of the group."""
         if action.group.trivial:
             return x.unsqueeze(-3)
-        return a.by_basis(x, "left" if action.law is left else "right", action.group.size, x.shape[-2])
+        return a.by_basis(x, "left" if action.operation is left else "right", action.group.size, x.shape[-2])
 
     def _join(self, s: Elements, v: Elements) -> Elements:
         if self.vector.trivial:
@@ -232,13 +233,13 @@ class ModelSpec:
             return v  # 1 . v
         return self.score.join(self.algebra, s, v)
 
-    def charted(self, chart: Chart) -> "ModelSpec":
-        """Return the same model with all unit elements under another chart."""
+    def parametrized(self, parametrization: Parametrization) -> "ModelSpec":
+        """Return the same model with all unit elements under another parametrization."""
         return replace(
             self,
-            vector=self.vector.charted(chart),
-            scaling=self.scaling.charted(chart),
-            rotation=self.rotation.charted(chart),
+            vector=self.vector.parametrized(parametrization),
+            scaling=self.scaling.parametrized(parametrization),
+            rotation=self.rotation.parametrized(parametrization),
         )
 
     def words(self) -> dict[str, str]:
@@ -266,9 +267,9 @@ def row(name: str, scalar: str, vector: str, scaling: str, rotation: str, score:
     )
 
 
-def _from(side: Law, action: Action, moved: Group) -> bool:
+def _from(side: Operation, action: Action, moved: Group) -> bool:
     """Whether an action can be written as a product from this side."""
-    return action.group.trivial or action.law is side or moved.algebra.dim < H.dim
+    return action.group.trivial or action.operation is side or moved.algebra.dim < H.dim
 
 
 def _whole(group: Group) -> bool:
@@ -284,9 +285,9 @@ def _inside(small: Algebra, large: Algebra) -> bool:
     return d <= large.dim and torch.equal(inner[..., :d], small.constants) and not inner[..., d:].any()
 
 
-def chart(name: str) -> Chart:
-    """Return the chart of unit elements of this name."""
-    return _value("chart", name, UNIT_CHARTS)
+def parametrization(name: str) -> Parametrization:
+    """Return the parametrization of unit elements of this name."""
+    return _value("parametrization", name, UNIT_PARAMETRIZATIONS)
 
 
 def _value(kind: str, name: str, known: Mapping[str, Value]) -> Value:

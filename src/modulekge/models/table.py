@@ -11,7 +11,7 @@ from modulekge.algebra.algebra import H
 from modulekge.algebra.groups import FIXED_SCALE, FIXED_TURN, TRIVIAL, left, rotation, scaling
 from modulekge.config import ModelConfig
 from modulekge.errors import unknown
-from modulekge.models.spec import COLUMNS, ModelSpec, chart, row
+from modulekge.models.spec import COLUMNS, ModelSpec, parametrization, row
 
 # fmt: off
 TABLE_1 = (
@@ -94,7 +94,7 @@ def spec_of(config: ModelConfig) -> ModelSpec:
         spec = replace(spec, name=f"{spec.name}*")
     if config.score_weights:
         spec = replace(spec, score=replace(spec.score, weights=config.score_weights))
-    return spec.charted(chart(config.chart))
+    return spec.parametrized(parametrization(config.parametrization))
 
 
 def same_rows() -> list[tuple[str, ...]]:

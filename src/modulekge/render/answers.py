@@ -11,14 +11,14 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from modulekge.answers.questions import Answer, AnswerSet, Link
-from modulekge.config import AskingConfig
+from modulekge.answers.questions import Answer, Link, PredictionSet
+from modulekge.config import RerankConfig
 from modulekge.data.dataset import Dataset, Split
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.reliability import Reliability
 from modulekge.evaluation.rerank import Weighed
-from modulekge.render.console import figure, live_console, new_table
+from modulekge.render.console import format_number, live_console, new_table
 
 Part = TypeVar("Part")
 _FEW_WEIGHTS = 5
@@ -36,7 +36,7 @@ def answers_view(question: str, answers: list[Answer]) -> RenderableType:
     return Group(Text(question, "bold"), table)
 
 
-def answer_set_view(question: str, found: AnswerSet) -> RenderableType:
+def prediction_set_view(question: str, found: PredictionSet) -> RenderableType:
     """A prediction set, and what it promises."""
     source = "of this relation and direction" if found.own else "of all relations"
     measured = "" if found.measured is None else f"; measured on test: {found.measured:.1%}"
@@ -115,8 +115,8 @@ def calibration_view(calibration: Calibration, relations: Vocabulary) -> Rendera
     return Group(fitted, "", table, "", covered, *(Text(note, "dim") for note in notes))
 
 
-def weighed_view(found: Weighed, kept: AskingConfig, changed: bool, advice: str) -> RenderableType:
-    """The best weights of asking back, those that are kept, and none; then what can be done with them."""
+def weighed_view(found: Weighed, kept: RerankConfig, changed: bool, advice: str) -> RenderableType:
+    """The best weights of reranking, those that are kept, and none; then what can be done with them."""
     if not found.tried:
         return f"kept; there is no valid split to compare on{advice}"
     table = new_table(" back", " rivals", " counts", " valid MRR", "")
@@ -124,8 +124,8 @@ def weighed_view(found: Weighed, kept: AskingConfig, changed: bool, advice: str)
     best = sorted(found.tried, key=lambda one: -one[1])
     shown = [one for place, one in enumerate(best) if place < _FEW_WEIGHTS or one[0] in (kept, plain)]
     for weights, mrr in shown:
-        marks = ["kept"] * (weights == kept) + ["nobody is asked"] * (weights == plain)
-        table.add_row(*(f"{w:g}" for w in astuple(weights)), figure(mrr), ", ".join(marks))
+        marks = ["kept"] * (weights == kept) + ["not reranked"] * (weights == plain)
+        table.add_row(*(f"{w:g}" for w in astuple(weights)), format_number(mrr), ", ".join(marks))
     compared = f"{len(found.tried)} choices of weights, {found.questions:,} questions of valid"
     done = f"probabilities are made anew{advice}" if changed else "the settings of the run stay as they are"
     return Group(table, "", Text(compared, "dim"), done)
@@ -135,7 +135,7 @@ def _before_and_after(part: Reliability) -> list[str]:
     pairs = (
         (getattr(side, name) for side in (part.before, part.after)) for name in ("error", "log_loss", "brier")
     )
-    return [figure(value) if part.questions else "-" for pair in pairs for value in pair]
+    return [format_number(value) if part.questions else "-" for pair in pairs for value in pair]
 
 
 @contextmanager

@@ -57,7 +57,7 @@ def new_table(*columns: str, title: str = "") -> Table:
     return table
 
 
-def figure(value: float) -> str:
+def format_number(value: float) -> str:
     """A figure to four digits; a dash where nothing was measured."""
     return "-" if value != value else f"{value:.4f}"
 

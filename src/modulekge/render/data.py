@@ -8,10 +8,10 @@ from rich.text import Text
 
 from modulekge.data.doctor import Finding, Level
 from modulekge.data.registry import WORLD, Benchmark
-from modulekge.data.statistics import Survey
+from modulekge.data.statistics import Statistics
 from modulekge.data.synthetic.generate import SyntheticGraph
 from modulekge.render.console import FEW, more, new_table
-from modulekge.run.estimate import Needs
+from modulekge.run.estimate import Estimate
 
 
 def datasets_table(benchmarks: Iterable[Benchmark], places: dict[str, str]) -> Table:
@@ -28,7 +28,7 @@ def _short(licence: str) -> str:
     return licence.split(" (")[0].split(";")[0]
 
 
-def survey_view(survey: Survey, all_relations: bool) -> RenderableType:
+def statistics_view(survey: Statistics, all_relations: bool) -> RenderableType:
     """Sizes, what valid and test hold that train does not, leaks, relations."""
     facts = new_table(survey.name, " train", " valid", " test")
     for name, counts in (
@@ -82,7 +82,7 @@ def findings_view(name: str, findings: tuple[Finding, ...]) -> RenderableType:
     return Group(Text(f"{name}: {', '.join(counts)}", "bold"), *lines)
 
 
-def needs_view(needs: Needs) -> RenderableType:
+def estimate_view(needs: Estimate) -> RenderableType:
     """Memory and time of training."""
     memory = f"{needs.memory / 2**30:.2f} GiB of {needs.free / 2**30:.1f} GiB free on {needs.device}"
     if needs.epoch_seconds is None:

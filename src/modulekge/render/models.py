@@ -5,19 +5,19 @@ from collections.abc import Iterable
 from rich.table import Table
 
 from modulekge.algebra.groups import Group as NumberGroup
-from modulekge.algebra.parametrizations import Chart
+from modulekge.algebra.parametrizations import Parametrization
 from modulekge.models.spec import ModelSpec
 from modulekge.render.console import new_table
 
 
-def models_table(specs: Iterable[ModelSpec], chart: Chart) -> Table:
+def models_table(specs: Iterable[ModelSpec], parametrization: Parametrization) -> Table:
     """Table 1 from the rows, with what an entity, a relation and a query cost per block."""
     table = new_table(
         "Model", "Scalar S", "Vector V", "Scaling T_S", "Rotation T_V", "Norm", "Score",
         " entity", " relation", " stored", " query",
     )  # fmt: skip
     for spec in specs:
-        stored = spec.charted(chart)
+        stored = spec.parametrized(parametrization)
         table.add_row(
             spec.name,
             *(word for column, word in spec.words().items() if column != "score"),

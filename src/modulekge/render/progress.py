@@ -15,7 +15,7 @@ from rich.progress import (
 
 from modulekge.evaluation.ranks import Ranks
 from modulekge.render.console import live_console
-from modulekge.training.fit import EpochRecord, Glance
+from modulekge.training.fit import EpochProgress, EpochRecord
 
 _EPOCH, _MRR = "epoch {task.fields[epoch]}/{task.total:.0f}", "valid MRR {task.fields[mrr]}"
 
@@ -51,10 +51,10 @@ class TrainingsDisplay:
         """Take the line of a training away."""
         self.progress.remove_task(self.tasks.pop(name))
 
-    def show(self, event: Glance | EpochRecord, name: str = "") -> None:
+    def show(self, event: EpochProgress | EpochRecord, name: str = "") -> None:
         """Bring a line up to date."""
         task = self.tasks[name]
-        if isinstance(event, Glance):
+        if isinstance(event, EpochProgress):
             done = event.epoch - 1 + event.done / event.questions
             self.progress.update(task, completed=done, epoch=event.epoch)
             return

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from modulekge.evaluation.report import Metrics, RelationReport, Report
-from modulekge.render.console import FEW, figure, more, new_table
+from modulekge.render.console import FEW, format_number, more, new_table
 from modulekge.studies.render import line_cells
 from modulekge.studies.study import Line
 
@@ -39,13 +39,13 @@ def _parts(kind: str, parts: Iterable[RelationReport]) -> Table:
     for part in parts:
         b = part.both
         values = (b["mrr"], part.tail["mrr"], part.head["mrr"], b["hits@1"], b["hits@10"])
-        table.add_row(part.name, f"{part.triples:,}", *map(figure, values))
+        table.add_row(part.name, f"{part.triples:,}", *map(format_number, values))
     return table
 
 
 def _figures(metrics: Metrics) -> list[str]:
     mr = "-" if isnan(metrics["mr"]) else f"{metrics['mr']:,.1f}"
-    return [*(figure(metrics[name]) for name in ("mrr", "hits@1", "hits@3", "hits@10")), mr]
+    return [*(format_number(metrics[name]) for name in ("mrr", "hits@1", "hits@3", "hits@10")), mr]
 
 
 def study_table(lines: Iterable[Line]) -> Table:
@@ -71,4 +71,4 @@ def retrained_table(pairs: Iterable[tuple[Line, Line]]) -> Table:
 
 
 def _mean(value: float | None) -> str:
-    return "" if value is None else figure(value)
+    return "" if value is None else format_number(value)

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from modulekge.render.console import figure, new_table
+from modulekge.render.console import format_number, new_table
 from modulekge.render.plot import curves_plot, mark
 from modulekge.run.comparison import Comparison
 from modulekge.run.drift import Drift
@@ -40,7 +40,7 @@ def runs_table(lines: Iterable[RunLine]) -> Table:
 
 
 def _figure(value: float | None) -> str:
-    return "" if value is None else figure(value)
+    return "" if value is None else format_number(value)
 
 
 def addition_view(counts: Mapping[str, int], drift: Drift | None) -> RenderableType:

@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from modulekge.render.console import figure, live_console, new_table
+from modulekge.render.console import format_number, live_console, new_table
 from modulekge.run.defaults import Choice
 from modulekge.studies.tuning import Trial
 
@@ -28,7 +28,7 @@ def trials_table(trials: list[Trial]) -> Table:
     table = new_table(" trial", " valid MRR", " epochs", *keys)
     for trial in trials[:_FEW_TRIALS]:
         values = (_searched(trial.settings[key]) for key in keys)
-        table.add_row(str(trial.number), figure(trial.mrr or 0.0), str(trial.epoch), *values)
+        table.add_row(str(trial.number), format_number(trial.mrr or 0.0), str(trial.epoch), *values)
     return table
 
 
@@ -60,9 +60,11 @@ class TuningDisplay:
     def show(self, event: Trial, finished: int, ranking: list[Trial]) -> None:
         """Bring the line up to date, and say how a trial ended."""
         best = (
-            f"best {figure(ranking[0].mrr or 0.0)} (trial {ranking[0].number})" if ranking else "no best yet"
+            f"best {format_number(ranking[0].mrr or 0.0)} (trial {ranking[0].number})"
+            if ranking
+            else "no best yet"
         )
-        mrr = "-" if event.mrr is None else figure(event.mrr)
+        mrr = "-" if event.mrr is None else format_number(event.mrr)
         now = f"trial {event.number}: epoch {event.epoch}, valid MRR {mrr}"
         self.progress.update(self.task, completed=finished, description=f"{now}; {best}")
         if event.state != "running":

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from modulekge.explain.explanation import Explanation, Fact, Neighbour, Route
-from modulekge.explain.relation_patterns import Finding, RelationAlgebra
+from modulekge.explain.relation_patterns import Finding, RelationPatterns
 from modulekge.render.answers import called
 from modulekge.render.console import new_table
 
@@ -71,7 +71,7 @@ def _neighbours(label: str, near: tuple[Neighbour, ...]) -> Text:
     return Text.assemble((f"nearest to {label}: ", "bold"), names)
 
 
-def algebra_view(algebra: RelationAlgebra, every: bool) -> RenderableType:
+def relation_patterns_view(algebra: RelationPatterns, every: bool) -> RenderableType:
     """What model and facts agree on, then what the model alone believes."""
     head = (
         f"{algebra.model} on {algebra.dataset}: {algebra.compared} of {algebra.relations} relations compared"
@@ -110,7 +110,7 @@ def _law(finding: Finding) -> str:
     return ", ".join(finding.labels)
 
 
-def _rules(algebra: RelationAlgebra) -> Iterable[str]:
+def _rules(algebra: RelationPatterns) -> Iterable[str]:
     least = f"{algebra.threshold:.2f}, of compositions {algebra.composition_threshold:.2f}"
     yield f"model: how alike the two sides are on entities; from {least}, 3 spreads above the median here"
     yield "facts: share of training pairs that agree"

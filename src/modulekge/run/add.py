@@ -20,9 +20,10 @@ from modulekge.models.embedding import Model
 from modulekge.run.checkpoint import new_model
 from modulekge.run.files import as_text
 from modulekge.run.folder import RunFolder
-from modulekge.run.train import Run, begin, check_settings, continue_run, is_training, load
+from modulekge.run.run import Run, load
+from modulekge.run.train import begin, check_settings, continue_run, is_training
 from modulekge.training.ema import MEAN
-from modulekge.training.fit import EpochRecord, Glance
+from modulekge.training.fit import EpochProgress, EpochRecord
 from modulekge.training.fold import Fold
 from modulekge.training.optimizers import load_state, make_optimizer, pick_device, state_tensors
 from modulekge.training.plateau import PLATEAU
@@ -100,7 +101,7 @@ def fold_in(
                 raise
 
 
-def train_on(folder: RunFolder, epochs: int) -> Iterator[Glance | EpochRecord]:
+def train_on(folder: RunFolder, epochs: int) -> Iterator[EpochProgress | EpochRecord]:
     """Train old and new together for some epochs, or not at all."""
     if epochs:
         yield from continue_run(folder, [nested("train.epochs", epochs)])
@@ -130,8 +131,10 @@ def _larger(run: Run, addition: Addition) -> Model:
     new = addition.is_new(questions)
     _, relations, tails = questions.unbind(1)
     with torch.sparse.check_sparse_tensor_invariants():  # to leave it open brings a warning
-        answers = _counts(relations[~new], tails[~new], (after.n_questions, len(after.entities)))
-        facts = _counts(tails[new], relations[new], (len(after.entities), after.n_questions))
+        answers = _counts(
+            relations[~new], tails[~new], (after.n_relations_with_inverses, len(after.entities))
+        )
+        facts = _counts(tails[new], relations[new], (len(after.entities), after.n_relations_with_inverses))
         first = len(addition.before.entities)
         for table in (table for table in (model.entity_scalar, model.entity_vector) if table.numel()):
             numbers = table.flatten(1)
@@ -194,14 +197,14 @@ def _as_a_whole(
     share = (len(weights) - len(rest) + drawn) / len(weights)
     return replace(questions, weights=weights), replace(
         config,
-        loss=replace(config.loss, relations=share * config.loss.relations),
-        penalty=replace(config.penalty, strength=share * config.penalty.strength),
+        loss=replace(config.loss, relation_prediction=share * config.loss.relation_prediction),
+        regularizer=replace(config.regularizer, weight=share * config.regularizer.weight),
     )
 
 
 def _asks_new(questions: Questions, addition: Addition, config: Config) -> Bool[Tensor, " m"]:
     """Which questions have something new in them, or among their answers."""
-    if config.loss.answers == "one":
+    if config.loss.targets == "one":
         return addition.is_new(questions.triples)
     heads, relations, _ = questions.triples.unbind(1)
     rows, tails = questions.known.of_questions(heads, relations)

@@ -9,11 +9,10 @@ from modulekge.errors import DataError
 from modulekge.evaluation import calibration as fitting
 from modulekge.evaluation.calibration import Calibration, Watch
 from modulekge.evaluation.reliability import Bin
-from modulekge.models.embedding import Model
-from modulekge.run.checkpoint import mark
+from modulekge.run.checkpoint import weights_hash
 from modulekge.run.plotting import new_figure, write_figure
 from modulekge.run.rows import check_target
-from modulekge.run.train import Run, load
+from modulekge.run.run import Run, load
 
 PICTURES = (".png", ".svg")
 
@@ -24,16 +23,16 @@ def calibrate(run: Run | str | Path, watch: Watch = iter) -> Calibration:
     >>> modulekge.calibrate("runs/demo").measured.together.after.error  # doctest: +SKIP
     """
     run = run if isinstance(run, Run) else load(run)
-    found = replace(fitting.calibrate(run.model, run.dataset, watch), fitted_to=scored_by(run.model))
+    found = replace(fitting.calibrate(run.scorer, run.dataset, watch), fitted_to=scored_by(run))
     run.check_current()
-    run.folder.save_back(run.model)
+    run.folder.save_offsets(run.scorer, run.model)
     run.folder.save_calibration(found)
     return found
 
 
-def scored_by(model: Model) -> str:
-    """Return a mark of what makes scores: a model, and how it asks candidates back."""
-    return f"{mark(model)} {astuple(model.back.weights)}"
+def scored_by(run: Run) -> str:
+    """Return a hash of what makes scores: the weights, and how candidates are reranked."""
+    return f"{weights_hash(run.model)} {astuple(run.config.rerank)}"
 
 
 def write_reliability(calibration: Calibration, path: Path) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 from torch import Tensor
 from torch.optim import Optimizer
 
-from modulekge.config import AskingConfig, Config
+from modulekge.config import Config, RerankConfig
 from modulekge.data.dataset import Dataset
 from modulekge.errors import ConfigError, RunError
-from modulekge.models.back import NOT_ASKED
 from modulekge.models.embedding import Model
+from modulekge.models.reranked import NOT_RERANKED, Reranked
 from modulekge.models.table import spec_of
 from modulekge.run.files import Part, read_tensors, write_tensors
 from modulekge.training.ema import MEAN
@@ -21,19 +21,21 @@ from modulekge.workers import ALONE, Workers
 
 _MARKED = 100  # rows of a table at least, if it has so many
 _DIGITS = 18  # of the number of an epoch at most
-_OFFSET = "offset:"  # before the number of a relation that is asked back
+_OFFSET = "offset:"  # before the number of a relation
 _STATE = "optimizer:"  # before the names of the optimiser's tensors in a checkpoint
 
 
 def new_model(config: Config, dataset: Dataset, workers: Workers = ALONE) -> Model:
     """Return an undrawn model of the configured row for a graph."""
-    if config.asking != NOT_ASKED and workers.shards > 1:
+    if config.rerank != NOT_RERANKED and workers.shards > 1:
         raise ConfigError(
-            "asking: candidates are asked back where one process holds all entities; evaluate without "
-            "torchrun or with train.shards = 1, train without [asking] and sharpen the run after that"
+            "rerank: candidates are reranked where one process holds all entities; evaluate without "
+            "torchrun or with train.shards = 1, or train without [rerank] and rerank the run after that"
         )
     spec, k, tied = spec_of(config.model), config.model.k, config.model.reciprocal == "tied"
-    return Model(spec, len(dataset.entities), dataset.n_questions, k, tied, config.model.bias, workers)
+    return Model(
+        spec, len(dataset.entities), dataset.n_relations_with_inverses, k, tied, config.model.bias, workers
+    )
 
 
 def write_weights(path: Path, model: Model, metadata: Mapping[str, str] | None = None) -> None:
@@ -41,8 +43,8 @@ def write_weights(path: Path, model: Model, metadata: Mapping[str, str] | None =
     write_tensors(path, _parts(model, model.state_dict()), metadata, model.workers)
 
 
-def mark(model: Model) -> str:
-    """Return a short mark of a model, by which others are told: of its row, and of rows of each table."""
+def weights_hash(model: Model) -> str:
+    """Return a short hash of a model: of its row, and of rows of each table."""
     digest = hashlib.sha256(repr((model.spec.words(), model.tied)).encode())
     for name, weights in model.state_dict().items():
         rows = weights[:: max(1, len(weights) // _MARKED)].cpu().contiguous()
@@ -78,20 +80,20 @@ def read_checkpoint(path: Path, model: Model, optimizer: Optimizer) -> int:
     return int(epoch)
 
 
-def write_back(path: Path, model: Model) -> None:
-    """Write what is added to the scores of candidates that are asked back."""
-    tensors = {f"{_OFFSET}{relation}": x for relation, x in model.back.offsets.items()}
-    write_tensors(path, tensors, {"asking": repr(model.back.weights), "weights": mark(model)})
+def write_offsets(path: Path, scorer: Reranked, model: Model) -> None:
+    """Write what reranking adds to the scores of candidates."""
+    tensors = {f"{_OFFSET}{relation}": x for relation, x in scorer.offsets.items()}
+    write_tensors(path, tensors, {"rerank": repr(scorer.weights), "weights": weights_hash(model)})
 
 
-def read_back(path: Path, model: Model, weights: AskingConfig) -> dict[int, Tensor]:
-    """Read what was written so, for the relations for which it has been reckoned with these weights."""
+def read_offsets(path: Path, model: Model, weights: RerankConfig) -> dict[int, Tensor]:
+    """Read what was written so, for the relations for which it was worked out with these weights."""
     try:
         tensors, metadata = read_tensors(path)
     except RunError:
         raise RunError(f"{path}: not a readable safetensors file; remove it, it is made anew") from None
-    if metadata.get("asking") != repr(weights) or metadata.get("weights") not in (None, mark(model)):
-        return {}  # the settings were changed by hand, or a run was trained on while others were reckoned
+    if metadata.get("rerank") != repr(weights) or metadata.get("weights") != weights_hash(model):
+        return {}  # the settings were changed by hand, or a run was trained on meanwhile
     found = {}
     for key, offset in tensors.items():
         relation = key.removeprefix(_OFFSET)

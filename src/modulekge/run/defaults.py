@@ -158,7 +158,7 @@ def choose(size: Size, machine: Machine, model: ModelSpec | None = None) -> tupl
             Choice("loss.negatives", load.candidates, "drawn once for all questions of a batch"),
         ]
     if machine.kind == "cuda":
-        choices.append(Choice("train.matmul", "tf32", "twice as fast on a GPU, and ranks alike"))
+        choices.append(Choice("train.precision", "tf32", "twice as fast on a GPU, and ranks alike"))
     return (*choices, *_course(load))
 
 
@@ -190,11 +190,11 @@ def _shortened(load: Load) -> Load:
 def _penalty(size: Size, spec: ModelSpec) -> Choice:
     """Penalise the more, the fewer of the possible pairs of entities are joined."""
     if spec.score.name != "inner":
-        return Choice("penalty.strength", _DISTANCE_PENALTY, "distances hold their numbers themselves")
+        return Choice("regularizer.weight", _DISTANCE_PENALTY, "distances hold their numbers themselves")
     strength = _PENALTY_RATE * size.entities / sqrt(size.train)
     strength = min(max(strength, _LEAST_PENALTY), _LARGEST_PENALTY)
     reason = f"{size.train / size.entities:.1f} triples to an entity, {size.entities:,} entities"
-    return Choice("penalty.strength", float(f"{strength:.2g}"), reason)
+    return Choice("regularizer.weight", float(f"{strength:.2g}"), reason)
 
 
 def _course(load: Load) -> list[Choice]:
@@ -207,13 +207,13 @@ def _course(load: Load) -> list[Choice]:
             Choice(
                 "train.epochs", epochs, f"no valid split says when to stop; about {_duration(seconds)} each"
             ),
-            Choice("train.average", _AVERAGE, "nor which epoch is best, so a mean over some is kept"),
+            Choice("train.ema", _AVERAGE, "nor which epoch is best, so a mean over some is kept"),
         ]
     time = f"about {_duration(seconds)} each and {_duration(epochs * seconds)} in all"
     every = max(ceil(epochs / _VALIDATIONS), ceil(5 * load.validation_seconds / seconds))
     return [
         Choice("train.epochs", epochs, f"at most, {time} on {load.machine.words}"),
-        Choice("train.every", min(every, epochs), "validating takes a small share of the time"),
+        Choice("train.eval_every", min(every, epochs), "validating takes a small share of the time"),
         Choice("train.patience", _PATIENCE, "validations without a better one end the training"),
     ]
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import torch
 
-from modulekge.evaluation.scoring import batch_size, entity_scores
-from modulekge.run.train import Run
-from modulekge.shapes import Entities, Triples
+from modulekge.models.scorer import Scorer, batch_size
+from modulekge.run.run import Run
+from modulekge.shapes import Triples
 from modulekge.training.fit import validate
 
 _BEST = 10
@@ -23,7 +23,7 @@ class Drift:
 
 def drift(before: Run, after: Run) -> Drift | None:
     """Ask the questions of valid of a run and of one that was made of it; None without a valid split."""
-    old, new = validate(before.model, before.dataset), validate(after.model, after.dataset)
+    old, new = (validate(run.scorer, run.dataset) for run in (before, after))
     if old is None or new is None:
         return None
     return Drift(old["mrr"], new["mrr"], _changed(before, after))
@@ -33,20 +33,16 @@ def drift(before: Run, after: Run) -> Drift | None:
 def _changed(before: Run, after: Run) -> float:
     old, found = len(before.dataset.entities), 0
     questions = [run.dataset.questions("valid") for run in (before, after)]
-    order = questions[0][:, 1].argsort(stable=True)  # a reranked model asks for one relation after the other
-    tables = [run.model.entities() for run in (before, after)]
-    size = batch_size(len(tables[1]), tables[1].device)
+    order = before.scorer.order(questions[0][:, 1])
+    size = batch_size(after.scorer.n_entities, after.scorer.device)
     for pair in zip(*(asked[order].split(size) for asked in questions), strict=True):
-        best = [
-            _best(run, asked, table, old)
-            for run, asked, table in zip((before, after), pair, tables, strict=True)
-        ]
+        best = [_best(run.scorer, asked, old) for run, asked in zip((before, after), pair, strict=True)]
         found += int((best[0] != best[1]).any(1).sum())
     return found / len(order)
 
 
-def _best(run: Run, asked: Triples, table: Entities, old: int) -> torch.Tensor:
-    """The ten best of the old entities, by the score that answers go by."""
+def _best(scorer: Scorer, asked: Triples, old: int) -> torch.Tensor:
+    """The ten best of the old entities."""
     heads, relations, _ = asked.unbind(1)
-    scores = entity_scores(run.model, heads, relations, table)[:, :old]
+    scores = scorer.scores(heads, relations)[:, :old]
     return scores.topk(min(_BEST, old)).indices.sort().values

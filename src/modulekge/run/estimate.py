@@ -17,7 +17,7 @@ _STEPS = 3  # that are timed, after one that is not
 
 
 @dataclass(frozen=True)
-class Needs:
+class Estimate:
     """Bytes of memory, and seconds of an epoch; none where the model does not fit and was not tried."""
 
     device: str
@@ -32,13 +32,13 @@ class Needs:
         return self.memory < self.free
 
 
-def needs(dataset: Dataset, config: Config) -> Needs:
+def needs(dataset: Dataset, config: Config) -> Estimate:
     """Reckon the memory of a training, and time a few of its steps where it fits."""
     device = pick_device(config.train.device)
     machine = Machine.at(device)
     memory = int(Load.of(Size.of(dataset), machine, config).bytes)
     seconds = _epoch_seconds(dataset, config, device) if memory < machine.memory else None
-    return Needs(str(device), memory, machine.memory, seconds, config.train.epochs)
+    return Estimate(str(device), memory, machine.memory, seconds, config.train.epochs)
 
 
 def _epoch_seconds(dataset: Dataset, config: Config, device: torch.device) -> float:

@@ -114,7 +114,7 @@ def write_tensors(
     def fill() -> None:
         with explained(path, scratch), scratch.open("r+b") as file:
             for key, part in parts.items():
-                if isinstance(tensors[key], Part) or workers.leads:
+                if isinstance(tensors[key], Part) or workers.is_main:
                     _write_rows(file, starts[key] + part.first * part.row_size, part.rows)
             _settle(file)
 
@@ -122,9 +122,9 @@ def write_tensors(
         with explained(path, scratch):
             scratch.replace(path)
 
-    workers.led(make_room)
-    workers.together(fill)
-    workers.led(take_its_place)
+    workers.on_main(make_room)
+    workers.all_or_none(fill)
+    workers.on_main(take_its_place)
 
 
 def _header(parts: Mapping[str, Part], metadata: Mapping[str, str]) -> tuple[bytes, dict[str, int], int]:

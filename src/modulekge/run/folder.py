@@ -9,23 +9,25 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.optim import Optimizer
 
-from modulekge.config import AskingConfig, Config, make_config, read_config, write_config
+from modulekge.config import Config, RerankConfig, make_config, read_config, write_config
 from modulekge.data.dataset import SPLITS, Dataset
 from modulekge.errors import ConfigError, RunError
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.report import Report
 from modulekge.json_io import typed
-from modulekge.models.back import NOT_ASKED, Back
 from modulekge.models.embedding import Model
+from modulekge.models.reranked import Reranked
+from modulekge.models.scorer import Scorer
 from modulekge.run.checkpoint import (
     new_model,
-    read_back,
     read_checkpoint,
+    read_offsets,
     read_weights,
-    write_back,
     write_checkpoint,
+    write_offsets,
     write_weights,
 )
 from modulekge.run.files import (
@@ -38,7 +40,7 @@ from modulekge.run.files import (
     write_through,
 )
 from modulekge.run.graph import graph_files, read_graph
-from modulekge.run.provenance import circumstances, training_circumstances
+from modulekge.run.provenance import provenance, training_provenance
 from modulekge.training.fit import EpochRecord
 from modulekge.workers import ALONE, Workers
 
@@ -92,9 +94,9 @@ class RunFolder:
         return self.path / "config.json"
 
     @property
-    def back_file(self) -> Path:
-        """What is added to the scores of candidates that are asked back."""
-        return self.path / "back.safetensors"
+    def offsets_file(self) -> Path:
+        """What reranking adds to the scores of candidates, worked out before."""
+        return self.path / "rerank.safetensors"
 
     @classmethod
     def create(
@@ -106,7 +108,7 @@ class RunFolder:
         start: tuple[Model, Optimizer] | None = None,
     ) -> "RunFolder":
         """Begin a run in a new or empty folder; one that comes of another says so and starts trained."""
-        about = {**circumstances(), **_about(dataset), **(origin or {})}
+        about = {**provenance(), **_about(dataset), **(origin or {})}
         files = {
             **graph_files(dataset),
             "run.json": json.dumps(about, indent=1, ensure_ascii=False).encode(),
@@ -179,12 +181,13 @@ class RunFolder:
         path = self._read_from
         if not path.exists():
             raise RunError(f"{self.path}: no weights yet; 'modulekge resume {self.path}' trains them")
-        read_weights(path, model, average=config.train.average > 0)
-        if config.asking != NOT_ASKED:
-            self.check_asking(config.asking, dataset)
-            known = read_back(self.back_file, model, config.asking) if self.back_file.exists() else {}
-            model.back = Back(config.asking, dataset.questions("train"), known)
+        read_weights(path, model, average=config.train.ema > 0)
+        self.check_rerank(config.rerank, dataset)
         return model
+
+    def offsets(self, model: Model, weights: RerankConfig) -> dict[int, Tensor]:
+        """Read what reranking with these weights adds to candidates, as far as it was worked out."""
+        return read_offsets(self.offsets_file, model, weights) if self.offsets_file.exists() else {}
 
     def state(self) -> tuple[int, ...]:
         """Return what changes whenever the settings, or the weights that are read, are written."""
@@ -214,13 +217,13 @@ class RunFolder:
         """Write the settings anew."""
         write_file(self.config_file, write_config(config))
 
-    def check_asking(self, asking: AskingConfig, dataset: Dataset) -> None:
+    def check_rerank(self, weights: RerankConfig, dataset: Dataset) -> None:
         """Refuse weights for which the graph of a run has no facts."""
-        if asking.counts and not dataset.facts:
-            raise RunError(f"{self.path}: asking.counts: there are no facts to count; set it to 0")
+        if weights.prior and not dataset.facts:
+            raise RunError(f"{self.path}: rerank.prior: there are no facts to count; set it to 0")
 
-    def change_asking(self, config: Config) -> None:
-        """Write the settings anew, with other weights of asking back; what was reported is not of these.
+    def change_rerank(self, config: Config) -> None:
+        """Write the settings anew, with other weights of reranking; what was reported is not of these.
 
         A run to share says its settings to other tools, too.
         """
@@ -266,7 +269,7 @@ class RunFolder:
         known = read_json(path)
         sessions = [
             *known.get("sessions", []),
-            {"first_epoch": first_epoch, "processes": processes, **training_circumstances(device)},
+            {"first_epoch": first_epoch, "processes": processes, **training_provenance(device)},
         ]
         write_file(path, json.dumps({**known, "sessions": sessions}, indent=1, ensure_ascii=False))
 
@@ -287,7 +290,7 @@ class RunFolder:
         return self.report_file("test").exists() and (self.calibration_file.exists() or not validated)
 
     def _drop_reports(self) -> None:
-        for path in (*map(self.report_file, SPLITS), self.calibration_file, self.back_file):
+        for path in (*map(self.report_file, SPLITS), self.calibration_file, self.offsets_file):
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:
@@ -313,10 +316,10 @@ class RunFolder:
         """Keep a calibration of the weights that are kept."""
         write_file(self.calibration_file, calibration.to_json() + "\n")
 
-    def save_back(self, model: Model) -> None:
-        """Keep what was reckoned to ask candidates back, if anything was."""
-        if model.back.offsets:
-            write_back(self.back_file, model)
+    def save_offsets(self, scorer: Scorer, model: Model) -> None:
+        """Keep what reranking adds to candidates, as far as it was worked out."""
+        if isinstance(scorer, Reranked) and scorer.offsets:
+            write_offsets(self.offsets_file, scorer, model)
 
 
 def _about(dataset: Dataset) -> dict[str, Any]:

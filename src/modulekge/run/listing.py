@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from modulekge.errors import ModulekgeError, RunError
-from modulekge.models.back import NOT_ASKED, name_asking
+from modulekge.models.reranked import NOT_RERANKED, reranked_name
 from modulekge.run.files import open_tensors, read_json
 from modulekge.run.folder import RunFolder
 from modulekge.run.train import is_training, stalled
@@ -88,7 +88,7 @@ def _line(path: Path, name: str) -> RunLine:
         config = RunFolder.existing(path).config()
         fields |= {
             "data": config.data,
-            "model": name_asking(config.model.name, config.asking),
+            "model": reranked_name(config.model.name, config.rerank),
             "k": config.model.k,
         }
         fields["started"] = str(read_json(path / "run.json").get("started", ""))
@@ -137,9 +137,9 @@ def best_record(records: Sequence[EpochRecord]) -> EpochRecord | None:
 def valid_figures(folder: RunFolder, records: Sequence[EpochRecord]) -> dict[str, float] | None:
     """Return the figures on valid of the weights that are kept.
 
-    Of a run that asks back they are not those of its training, and are known once it was evaluated on valid.
+    Of a reranked run they are not those of its training, and are known once it was evaluated on valid.
     """
-    if folder.config().asking == NOT_ASKED:
+    if folder.config().rerank == NOT_RERANKED:
         best = best_record(records)
         return best.valid if best else None
     report = folder.report("valid")

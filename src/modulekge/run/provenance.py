@@ -15,7 +15,7 @@ from modulekge.run.files import as_text
 from modulekge.version import __version__
 
 
-def circumstances() -> dict[str, Any]:
+def provenance() -> dict[str, Any]:
     """Return the time, the command and the versions."""
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -28,7 +28,7 @@ def circumstances() -> dict[str, Any]:
     }
 
 
-def training_circumstances(device: torch.device) -> dict[str, Any]:
+def training_provenance(device: torch.device) -> dict[str, Any]:
     """Return these, and what training runs on: other instructions or threads round in another order."""
     name = (
         torch.cuda.get_device_name(device)
@@ -36,7 +36,7 @@ def training_circumstances(device: torch.device) -> dict[str, Any]:
         else torch.backends.cpu.get_cpu_capability()
     )
     return {
-        **circumstances(),
+        **provenance(),
         "device": f"{device} ({name})",
         "threads": torch.get_num_threads(),
         "platform": platform.platform(),

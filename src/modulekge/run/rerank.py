@@ -1,37 +1,38 @@
-"""Asking candidates back in a run that is trained: weights chosen on valid, and kept in its settings."""
+"""Reranking a trained run: weights chosen on valid, and kept in its settings."""
 
 from dataclasses import replace
 from pathlib import Path
 
-from modulekge.config import AskingConfig
+from modulekge.config import RerankConfig
 from modulekge.evaluation.rerank import Watch, weigh
 from modulekge.run.calibrate import calibrate
-from modulekge.run.train import Run, load, only_one
+from modulekge.run.run import Run, load
+from modulekge.run.train import only_one
 
 
-def sharpen(run: Run | str | Path, watch: Watch = iter) -> Run:
-    """Compare weights of asking back on valid, keep the best, and return the run as it is asked with them.
+def rerank(run: Run | str | Path, watch: Watch = iter) -> Run:
+    """Compare weights of reranking on valid, keep the best, and return the run with them.
 
     Where they are others than before, its probabilities are made anew.
 
-    >>> run = modulekge.sharpen("runs/demo")  # doctest: +SKIP
+    >>> run = modulekge.rerank("runs/demo")  # doctest: +SKIP
     """
     run = run if isinstance(run, Run) else load(run)
-    sharpened = ask_with(run, weigh(run.model, run.dataset, watch).best[0])
-    if sharpened is not run:
-        calibrate(sharpened)
-    return sharpened
+    reranked = rerank_with(run, weigh(run.scorer, run.dataset, watch).best[0])
+    if reranked is not run:
+        calibrate(reranked)
+    return reranked
 
 
-def ask_with(run: Run, weights: AskingConfig) -> Run:
-    """Keep weights in the settings of a run, and return it as it is asked with them.
+def rerank_with(run: Run, weights: RerankConfig) -> Run:
+    """Keep weights in the settings of a run, and return the run with them.
 
     Where they are others than before, reports and the calibration go, for they are not of this score.
     """
-    if weights == run.config.asking:
+    if weights == run.config.rerank:
         return run
-    run.folder.check_asking(weights, run.dataset)
+    run.folder.check_rerank(weights, run.dataset)
     with only_one(run.folder):
         run.check_current()
-        run.folder.change_asking(replace(run.config, asking=weights))
+        run.folder.change_rerank(replace(run.config, rerank=weights))
     return load(run.folder.path)

@@ -12,7 +12,7 @@ from modulekge.config import Config, dotted, write_config
 from modulekge.errors import ModulekgeError, RunError, unknown
 from modulekge.evaluation.report import Report
 from modulekge.run.folder import RunFolder
-from modulekge.training.fit import EpochRecord, Glance
+from modulekge.training.fit import EpochProgress, EpochRecord
 
 # training waits while MLflow asks a server that is gone, for minutes unless its variables say otherwise
 _MLFLOW_PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
@@ -144,7 +144,7 @@ class Tracking:
     def __exit__(self, *_: object) -> None:
         self.finish(None)
 
-    def feed(self, event: Glance | EpochRecord) -> None:
+    def feed(self, event: EpochProgress | EpochRecord) -> None:
         """Pass an epoch on; before the first one, all that the run has had already."""
         if not isinstance(event, EpochRecord):
             return

@@ -14,52 +14,27 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
-from modulekge.config import Config, holds, make_config, merge, nested, read_config
+from modulekge.config import Config, current, holds, make_config, merge, nested, read_config
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
 from modulekge.errors import ConfigError, EndedError, RunError
 from modulekge.models.embedding import Model
-from modulekge.models.spec import COLUMNS, ModelSpec, chart, row
+from modulekge.models.spec import COLUMNS, ModelSpec, parametrization, row
 from modulekge.models.table import named, spec_of
 from modulekge.run.checkpoint import new_model
 from modulekge.run.defaults import Choice, Machine, Size, choose
 from modulekge.run.folder import RunFolder
+from modulekge.run.run import Run, load
 from modulekge.run.trackers import Tracker, Tracking, make_trackers
 from modulekge.training.ema import averaged
-from modulekge.training.fit import EpochRecord, Glance, fit
+from modulekge.training.fit import EpochProgress, EpochRecord, fit
 from modulekge.training.optimizers import check_matmul, make_optimizer, pick_device
-from modulekge.workers import ALONE, Workers, workers
+from modulekge.workers import workers
 
 RECIPES = Path(__file__).parent.parent / "recipes"
 _LOCK = ".lock"
 NO_RECIPE = Path("none")  # in place of a recipe: settings are chosen by rule even where there is one
 _CHECKPOINT_SECONDS = 60.0  # a crash costs at most this much training, and an epoch
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """A trained model with its graph and its settings."""
-
-    folder: RunFolder
-    config: Config
-    dataset: Dataset
-    model: Model
-    state: tuple[int, ...] | None = None  # of the folder when it was read
-
-    def check_current(self) -> None:
-        """Refuse to keep what was found with settings or weights that are not in the folder any more."""
-        if self.state not in (None, self.folder.state()):
-            raise RunError(f"{self.folder.path}: has changed since it was read; load it and do this again")
-
-
-def load(path: str | Path, workers: Workers = ALONE) -> Run:
-    """Read a run folder; no data set is needed, and no code is run from it.
-
-    Several processes leave the names of entities in their file.
-    """
-    folder = RunFolder.existing(Path(path))
-    state, config, dataset = folder.state(), folder.config(), folder.dataset(names=workers.size == 1)
-    return Run(folder, config, dataset, folder.model(config, dataset, workers), state)
 
 
 def train(
@@ -77,15 +52,15 @@ def train(
     dataset = data if isinstance(data, Dataset) else open_dataset(data)
     config = resolve(dataset, model, [nested(key, value) for key, value in (settings or {}).items()])
     path = Path(out) if out else default_folder(config)
-    trackers = make_trackers(track, path) if workers().leads else {}
-    workers().led(lambda: RunFolder.create(path, config, dataset))
+    trackers = make_trackers(track, path) if workers().is_main else {}
+    workers().on_main(lambda: RunFolder.create(path, config, dataset))
     return _to_the_end(RunFolder(path), {}, trackers)
 
 
 def resume(run: str | Path, settings: Mapping[str, Any] | None = None, track: Iterable[str] = ()) -> Run:
     """Go on with a run that was interrupted, or that should train for longer: ``{"train.epochs": 200}``."""
     folder = RunFolder.existing(Path(run))
-    return _to_the_end(folder, settings or {}, make_trackers(track, folder.path) if workers().leads else {})
+    return _to_the_end(folder, settings or {}, make_trackers(track, folder.path) if workers().is_main else {})
 
 
 def _to_the_end(folder: RunFolder, settings: Mapping[str, Any], trackers: Mapping[str, Tracker]) -> Run:
@@ -153,15 +128,16 @@ def check_settings(config: Config) -> None:
     spec = spec_of(config.model)
     if config.model.reciprocal == "tied":
         spec.check_tieable()
-    if config.loss.relations:
+    if config.loss.relation_prediction:
         spec.check_linear()
-    check_matmul(config.train.matmul, pick_device(config.train.device))
+    check_matmul(config.train.precision, pick_device(config.train.device))
 
 
 def _in_full(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was asked for in full: a model's name asks for its row, whatever stood there before."""
     if "data" in settings:
         raise ConfigError("data is no setting here: name the graph as DATA")
+    settings = current(settings)
     model = settings.get("model")
     if isinstance(model, Mapping) and "name" in model:
         return {**settings, "model": {**dict.fromkeys(COLUMNS, ""), **model}}
@@ -191,14 +167,14 @@ def default_folder(config: Config) -> Path:
 
 def continue_run(
     folder: RunFolder, settings: Iterable[Mapping[str, Any]] = ()
-) -> Generator[Glance | EpochRecord, None, None]:
+) -> Generator[EpochProgress | EpochRecord, None, None]:
     """Train a run from where it is to its last epoch, yielding what happens.
 
     Settings are changed once all else is found in order. Leaving the loop after an epoch keeps that
     epoch; leaving it within one keeps the last checkpoint.
     """
     with ExitStack() as held:
-        workers().led(lambda: held.enter_context(only_one(folder)))
+        workers().on_main(lambda: held.enter_context(only_one(folder)))
         config, dataset = folder.changed(settings), folder.dataset(names=workers().size == 1)
         check_settings(config)
         model, optimizer = begin(config, dataset)
@@ -218,13 +194,13 @@ def continue_run(
             partial(folder.write_records, records),
             partial(folder.add_session, epoch + 1, device, group.size),
         ):
-            group.led(write)
+            group.on_main(write)
         best = max((r.valid["mrr"] for r in records if r.valid), default=-1.0)
         saved_at = time.monotonic()
         for event in fit(model, dataset, optimizer, config, epoch + 1):
             if isinstance(event, EpochRecord):
                 records.append(event)
-                group.led(partial(folder.add_record, event))
+                group.on_main(partial(folder.add_record, event))
                 if event.valid and event.valid["mrr"] > best:
                     best = event.valid["mrr"]
                     if not folder.checkpoint.exists():  # without it, weights could not go on
@@ -232,7 +208,7 @@ def continue_run(
                     with averaged(model, optimizer, config.train):
                         folder.save_weights(model)
                 final = event.epoch == config.train.epochs or stalled(records, config.train.patience)
-                due = group.least(time.monotonic() - saved_at > _CHECKPOINT_SECONDS)
+                due = group.all_min(time.monotonic() - saved_at > _CHECKPOINT_SECONDS)
                 if event.valid or final or due:
                     folder.save_checkpoint(model, optimizer, event.epoch)
                     epoch, saved_at = event.epoch, time.monotonic()
@@ -286,10 +262,12 @@ def _words(model: ModelSpec | str) -> dict[str, str]:
         return {"name": spec.name, **spec.words()}
     words = model.words()
     groups = (*model.entity_groups, *model.relation_groups)
-    used = {g.chart.name for g in groups if g.chart.kind == "unit" and not g.trivial} or {"normalised"}
-    if len(used) > 1 or row(model.name, **words).charted(chart(*used)) != model:
+    used = {g.parametrization.name for g in groups if g.parametrization.kind == "unit" and not g.trivial} or {
+        "normalised"
+    }
+    if len(used) > 1 or row(model.name, **words).parametrized(parametrization(*used)) != model:
         raise ConfigError(f"model {model.name}: its parts are not those of these names: {words}, {used}")
-    return {"name": model.name, "chart": used.pop(), **words}
+    return {"name": model.name, "parametrization": used.pop(), **words}
 
 
 def is_training(folder: RunFolder) -> bool:

@@ -7,7 +7,7 @@ from modulekge.config import dotted
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.report import RelationReport, Report
 from modulekge.run.listing import valid_figures
-from modulekge.run.train import Run
+from modulekge.run.run import Run
 from modulekge.server.views import (
     CalibrationView,
     CurvePoint,
@@ -27,7 +27,7 @@ def run_summary(name: str, run: Run, triples: int) -> RunSummary:
     return RunSummary(
         name=name,
         data=run.dataset.name,
-        model=run.model.name,
+        model=run.name,
         k=run.config.model.k,
         entities=len(run.dataset.entities),
         relations=len(run.dataset.relations),

@@ -21,7 +21,7 @@ class BusyError(ModulekgeError):
 
 
 @dataclass(frozen=True)
-class Taken:
+class BatchStats:
     """A batch that was answered: of how many questions, and how long it took."""
 
     size: int
@@ -44,7 +44,7 @@ class Batcher(Generic[Q, A]):
     most: int = 64  # questions at once
     waiting: int = 1024  # questions that may wait
     size: Callable[[Q], int] = lambda question: 1  # how many questions one counts for
-    watch: Callable[[Taken], None] = lambda taken: None
+    watch: Callable[[BatchStats], None] = lambda taken: None
 
     _queue: deque[tuple[Q, "Future[A]"]] = field(default_factory=deque, init=False, repr=False)
     _changed: threading.Condition = field(default_factory=threading.Condition, init=False, repr=False)
@@ -97,7 +97,7 @@ class Batcher(Generic[Q, A]):
             started = time.perf_counter()
             self._answer(batch)
             size = sum(self.size(question) for question, _ in batch)
-            self.watch(Taken(size, time.perf_counter() - started))
+            self.watch(BatchStats(size, time.perf_counter() - started))
 
     def _take(self) -> list[tuple[Q, "Future[A]"]]:
         """Wait for questions and return those that are answered together; none when closed."""

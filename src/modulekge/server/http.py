@@ -1,4 +1,4 @@
-"""The explorer over HTTP: thin typed routes around the service. Needs the extra 'serve'."""
+"""The explorer over HTTP: thin typed routes around the service. Estimate the extra 'serve'."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 
 from modulekge.errors import ModulekgeError, UnknownNameError
 from modulekge.explain.explanation import Explanation
-from modulekge.explain.relation_patterns import RelationAlgebra
+from modulekge.explain.relation_patterns import RelationPatterns
 from modulekge.server.batching import BusyError
 from modulekge.server.facts import Direction
 from modulekge.server.metrics import Metrics
@@ -39,11 +39,11 @@ from modulekge.server.requests import (
 )
 from modulekge.server.service import Service
 from modulekge.server.views import (
-    AnswerSetView,
     EntityCard,
     EntityMap,
     EntityPage,
     Neighbourhood,
+    PredictionSetView,
     RelationPage,
     RunDetail,
     RunSummary,
@@ -155,9 +155,9 @@ def _asked(service: Service) -> APIRouter:
         return Answers(await _soon(service[run].predict(questions, asked.k, asked.known)))
 
     @router.post("/{run}/answer-set")
-    async def answer_set(run: RunName, asked: SetForTails | SetForHeads) -> AnswerSetView:
+    async def prediction_set(run: RunName, asked: SetForTails | SetForHeads) -> PredictionSetView:
         """A prediction set: if a fact is missing, it is among these in a share `coverage` of cases."""
-        return await _soon(service[run].answer_set(asked.question(), asked.coverage))
+        return await _soon(service[run].prediction_set(asked.question(), asked.coverage))
 
     @router.post("/{run}/score")
     async def score(run: RunName, asked: Score) -> Links:
@@ -180,7 +180,7 @@ def _asked(service: Service) -> APIRouter:
         return await _soon(service[run].neighbourhood(name, known, predicted))
 
     @router.get("/{run}/algebra")
-    async def algebra(run: RunName) -> RelationAlgebra:
+    async def algebra(run: RunName) -> RelationPatterns:
         """What the relations are to each other: symmetric, inverse, composed. Computed once."""
         return await _soon(service[run].algebra())
 

@@ -37,8 +37,8 @@ class Neighbours:
         return self.lookup.facts
 
     @cached_property
-    def _single(self) -> frozenset[int]:
-        return frozenset(self.asked.run.dataset.single.nonzero()[:, 0].tolist())
+    def _functional(self) -> frozenset[int]:
+        return frozenset(self.asked.run.dataset.functional.nonzero()[:, 0].tolist())
 
     def of(self, entity: int, known: int, predicted: int) -> Neighbourhood:
         """Return at most so many known facts, of each relation in turn, and so many new links."""
@@ -55,10 +55,10 @@ class Neighbours:
 
     def _predicted(self, entity: int, count: int) -> list[_Around]:
         """Ask the relations that an entity has, or else the most used ones, as many at once as fit."""
-        dataset, kind, device = self.asked.run.dataset, self.asked.entities, self.asked.table.device
+        dataset, kind, device = self.asked.run.dataset, self.asked.entities, self.asked.run.scorer.device
         have = [group.question for group in self._facts.groups(entity)]
         used = np.argsort(-np.tile(self._facts.of_relation, 2), kind="stable").tolist()
-        asked = [q for q in have or used if not (have and q in self._single)][:_QUESTIONS]
+        asked = [q for q in have or used if not (have and q in self._functional)][:_QUESTIONS]
         found: list[_Around] = []
         for first in range(0, len(asked), kind.at_once):
             part = asked[first : first + kind.at_once]

@@ -1,4 +1,4 @@
-"""A server of runs: where it listens, who may ask, how it starts and ends. Needs the extra 'serve'."""
+"""A server of runs: where it listens, who may ask, how it starts and ends. Estimate the extra 'serve'."""
 
 import ipaddress
 import os
@@ -21,7 +21,7 @@ _GRACE = 5  # seconds that requests under way have when the server ends
 
 
 @dataclass(frozen=True)
-class Door:
+class Bind:
     """Where a server listens, and who may ask.
 
     Beyond this machine it opens only with a token, or where it is said to be ``public``. ``names`` are
@@ -66,7 +66,7 @@ class Door:
 
 
 def serve(
-    paths: Iterable[Path], door: Door, batch: int = BATCH, announce: Callable[[str], None] = print
+    paths: Iterable[Path], door: Bind, batch: int = BATCH, announce: Callable[[str], None] = print
 ) -> None:
     """Serve runs until interrupted; ``announce`` is told the address once they are loaded.
 

@@ -15,14 +15,14 @@ from modulekge.answers.predictor import Known, Predictor
 from modulekge.answers.questions import Answer, Link, Question
 from modulekge.errors import RunError, unknown
 from modulekge.explain.explanation import Explanation, explain
-from modulekge.explain.relation_patterns import RelationAlgebra, relation_algebra
-from modulekge.run.train import Run, load
+from modulekge.explain.relation_patterns import RelationPatterns, relation_patterns
+from modulekge.run.run import Run, load
 from modulekge.server.about import run_detail, run_summary
-from modulekge.server.batching import Batcher, Taken
+from modulekge.server.batching import Batcher, BatchStats
 from modulekge.server.lookup import Lookup
 from modulekge.server.neighbourhood import Neighbours
 from modulekge.server.projection import MapMaker
-from modulekge.server.views import AnswerSetView, EntityMap, Neighbourhood, RunDetail, RunSummary
+from modulekge.server.views import EntityMap, Neighbourhood, PredictionSetView, RunDetail, RunSummary
 
 BATCH = 64  # questions that are answered at once
 _WAITING = 1024  # questions that may wait
@@ -30,11 +30,11 @@ _CALLS = 64  # all else that may wait
 _LISTED = 1000  # answers of a set
 
 T = TypeVar("T")
-Watch = Callable[[Taken], None]
+Watch = Callable[[BatchStats], None]
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionBatch:
     """Questions of one request, how many answers each, and whether known ones are among them."""
 
     questions: tuple[Question, ...]
@@ -66,7 +66,7 @@ class ServedRun:
         return Predictor(self.run)
 
     @cached_property
-    def answers(self) -> Batcher[Asked, list[list[Answer]]]:
+    def answers(self) -> Batcher[QuestionBatch, list[list[Answer]]]:
         """Questions that wait, and their thread."""
         return Batcher(self._predict_all, self.batch, _WAITING, lambda a: len(a.questions), self.watch)
 
@@ -81,11 +81,11 @@ class ServedRun:
 
     @cached_property
     def _map(self) -> MapMaker:
-        return MapMaker.of(self.predictor.table, self.lookup)
+        return MapMaker.of(self.run.model.entities(), self.lookup)
 
     @cached_property
-    def _algebra(self) -> RelationAlgebra:
-        return relation_algebra(self._on_cpu)
+    def _algebra(self) -> RelationPatterns:
+        return relation_patterns(self._on_cpu)
 
     @cached_property
     def _on_cpu(self) -> Run:
@@ -122,9 +122,9 @@ class ServedRun:
     def predict(self, questions: Sequence[Question], k: int, known: Known) -> "Future[list[list[Answer]]]":
         """Return the best answers to each question; where there are fewer than ``k``, all."""
         found = [self.lookup.question(asked, f"questions[{i}].") for i, asked in enumerate(questions)]
-        return self.answers.ask(Asked(tuple(found), k, known))
+        return self.answers.ask(QuestionBatch(tuple(found), k, known))
 
-    def _predict_all(self, batch: Sequence[Asked]) -> list[list[list[Answer]]]:
+    def _predict_all(self, batch: Sequence[QuestionBatch]) -> list[list[list[Answer]]]:
         """Answer requests together: one call for all questions of a kind."""
         found: list[list[list[Answer]]] = [[[] for _ in asked.questions] for asked in batch]
         kinds: dict[tuple[Known, bool], list[tuple[int, int]]] = {}
@@ -139,17 +139,17 @@ class ServedRun:
                 found[i][j] = row[: batch[i].k]
         return found
 
-    def answer_set(self, question: Question, coverage: float) -> "Future[AnswerSetView]":
+    def prediction_set(self, question: Question, coverage: float) -> "Future[PredictionSetView]":
         """Return a prediction set of this coverage."""
         asked = self.lookup.question(question)
         return self._later(lambda: self._answer_set(asked, coverage))
 
-    def _answer_set(self, asked: Question, coverage: float) -> AnswerSetView:
+    def _answer_set(self, asked: Question, coverage: float) -> PredictionSetView:
         assert asked.relation is not None
-        found = self.predictor.answer_set(
+        found = self.predictor.prediction_set(
             head=asked.head, relation=asked.relation, tail=asked.tail, coverage=coverage
         )
-        return AnswerSetView(
+        return PredictionSetView(
             answers=found.answers[:_LISTED],
             size=len(found.answers),
             coverage=found.coverage,
@@ -179,7 +179,7 @@ class ServedRun:
         """Return the best-connected entities on a plane."""
         return self._later(lambda: self._map.of_best(limit))
 
-    def algebra(self) -> "Future[RelationAlgebra]":
+    def algebra(self) -> "Future[RelationPatterns]":
         """Return what the relations are to each other; found once."""
         return self._later(lambda: self._algebra)
 
@@ -216,8 +216,7 @@ class Service:
         """Load runs and build what answers need; each is called as its folder, with a number for a second."""
         runs: dict[str, ServedRun] = {}
         for path in paths:
-            run = load(path)
-            run.model.to(device)
+            run = load(path).on(device)
             name = _unique(path.resolve().name, runs)
             runs[name] = ServedRun(name, run, batch, watch).prepare()
         return cls(runs)

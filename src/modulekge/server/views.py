@@ -164,7 +164,7 @@ class EntityCard(EntityItem):
 
 
 @dataclass(frozen=True)
-class AnswerSetView:
+class PredictionSetView:
     """A prediction set: of missing facts, a share ``coverage`` lies in such sets; a thousand are listed."""
 
     answers: list[Answer]

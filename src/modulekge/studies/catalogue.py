@@ -29,19 +29,19 @@ _HH = ("ModulE-HH",)
 _INTERPRETED = ("ModulE-HH", "ModulE-HH-unit", "ModulE-HH-left", "ModulE-HH-outer", "ModulE-HH-inner")
 _FB, _WN = ("FB15k-237",), ("WN18RR",)
 _LOGISTIC = ("loss.kind", "logistic")
-_ALL_TAILS = ("loss.answers", "all")
+_ALL_TAILS = ("loss.targets", "all")
 
 
 def _searched(dataset: tuple[str, ...], stated: float, epochs: int) -> tuple[Change, ...]:
     """The logistic loss with penalties from none to the paper's, each briefly, compared on valid alone."""
-    brief = ("train.epochs", epochs), ("train.every", 10)
+    brief = ("train.epochs", epochs), ("train.eval_every", 10)
     return tuple(
-        Change((_LOGISTIC, ("penalty.strength", rate), *brief), _HH, dataset, "valid")
+        Change((_LOGISTIC, ("regularizer.weight", rate), *brief), _HH, dataset, "valid")
         for rate in (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, stated)
     )
 
 
-_BEST_OF_SEARCH = ("penalty.strength", 0.01)  # on both data sets
+_BEST_OF_SEARCH = ("regularizer.weight", 0.01)  # on both data sets
 _INTERPRETATIONS = (
     Change(),
     *(
@@ -96,24 +96,24 @@ STUDIES = {
             "Valid MRR per epoch, the first 30 and to the best",
             ("WN18RR",),
             _OURS,
-            changes=(Change((("train.every", 1), ("train.epochs", 30))), Change()),
+            changes=(Change((("train.eval_every", 1), ("train.epochs", 30))), Change()),
             metrics=("mrr",),
         ),
         Study(
-            "plus",
+            "extended",
             "Table 2: the paper's settings, plus what it does not have",
             ("FB15k-237", "WN18RR"),
             _OURS,
             paper=TABLE_2,
-            ending="-plus",
+            ending="-extended",
         ),
         Study(
-            "beyond",
+            "best",
             "Beyond Table 2: better recipes, ComplEx and BiQUE beside the figures of ModulE-HH",
             ("FB15k-237", "WN18RR"),
             (*_OURS, *_OTHERS),
             paper=TABLE_2 | {(data, m): TABLE_2[data, "ModulE-HH"] for data, _ in TABLE_2 for m in _OTHERS},
-            ending="-beyond",
+            ending="-best",
         ),
         Study(
             "interpretations",

@@ -21,9 +21,10 @@ from modulekge.json_io import typed
 from modulekge.run.files import parse_json, read_json, unwritable, write_file
 from modulekge.run.folder import RunFolder
 from modulekge.run.provenance import source_commit
-from modulekge.run.train import continue_run, find_recipe, load, resolve
+from modulekge.run.run import load
+from modulekge.run.train import continue_run, find_recipe, resolve
 from modulekge.studies.paper import METRICS
-from modulekge.training.fit import EpochRecord, Glance
+from modulekge.training.fit import EpochProgress, EpochRecord
 from modulekge.training.optimizers import pick_device
 
 
@@ -189,7 +190,7 @@ def _make_writable(results: Path) -> None:
         raise unwritable(results, error) from None
 
 
-def run_cell(cell: Cell, results: Path, runs: Path) -> Generator[Glance | EpochRecord, None, None]:
+def run_cell(cell: Cell, results: Path, runs: Path) -> Generator[EpochProgress | EpochRecord, None, None]:
     """Train a cell, from where it was left if it was begun before, and keep its result.
 
     The run folder stays, so that nothing is lost; the result is written when test has been ranked.
@@ -205,7 +206,7 @@ def run_cell(cell: Cell, results: Path, runs: Path) -> Generator[Glance | EpochR
         yield from continue_run(folder)
     run = load(path)
     device = pick_device(run.config.train.device)
-    report = evaluate(run.model.to(device), run.dataset, cell.split)
+    report = evaluate(run.on(device).scorer, run.dataset, cell.split)
     records = folder.records()
     curve = tuple((r.epoch, r.valid["mrr"]) for r in records if r.valid)
     groups = run.model.spec.entity_groups

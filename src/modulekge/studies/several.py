@@ -14,12 +14,12 @@ import torch
 
 from modulekge.errors import RunError
 from modulekge.studies.cell import Cell, run_cell
-from modulekge.training.fit import EpochRecord, Glance
+from modulekge.training.fit import EpochProgress, EpochRecord
 
 _LOOK = 0.5  # seconds from one look at whether the processes are still there to the next
 _GRACE = 5.0  # seconds in which a process may end by itself
 
-News = tuple[Cell, Glance | EpochRecord | None]  # what happens to a cell; None: it has its result
+News = tuple[Cell, EpochProgress | EpochRecord | None]  # what happens to a cell; None: it has its result
 Told = News | Exception | None  # by a process; None: it has ended
 
 

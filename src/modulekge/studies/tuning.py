@@ -26,7 +26,7 @@ from modulekge.training.fit import EpochRecord, fit
 
 _ERRORS = (ModulekgeError, MemoryError, RuntimeError)  # torch has no class of its own for want of memory
 _LOCK_SECONDS = 60  # that a process waits for another one to leave the database
-_SCHEDULE = ("epochs", "every", "patience")
+_SCHEDULE = ("epochs", "eval_every", "patience")
 
 
 @dataclass(frozen=True)
@@ -44,23 +44,23 @@ SPACES: dict[str, Space] = {
         "model.name": ("ModulE-HH",),
         "model.k": (32, 64, 128, 256, 512),
         "train.batch": (300, 500, 1000),
-        "penalty.strength": (0.005, 0.01, 0.03, 0.04, 0.045, 0.05, 0.06, 0.07, 0.08),
-        "penalty.head": (0.5, 1.0, 1.5, 2.0, 2.5, 3.0),
-        "penalty.relation": (0.5, 1.0, 1.5, 2.0, 2.5, 3.0),
-        "penalty.tail": (0.5, 1.0, 1.5, 2.0, 2.5, 3.0),
-        "penalty.p": (2, 3),
+        "regularizer.weight": (0.005, 0.01, 0.03, 0.04, 0.045, 0.05, 0.06, 0.07, 0.08),
+        "regularizer.head": (0.5, 1.0, 1.5, 2.0, 2.5, 3.0),
+        "regularizer.relation": (0.5, 1.0, 1.5, 2.0, 2.5, 3.0),
+        "regularizer.tail": (0.5, 1.0, 1.5, 2.0, 2.5, 3.0),
+        "regularizer.p": (2, 3),
     },
     "wide": {
         "model.name": ("ModulE-RC", "ModulE-RH", "ModulE-HH", "ComplEx", "DistMult", "BiQUE"),
         "model.k": (32, 64, 128),
-        "model.chart": ("normalised", "exponential", "angles"),
+        "model.parametrization": ("normalised", "exponential", "angles"),
         "model.scalar_scale": (0.03, 0.1, 0.3),
         "model.vector_scale": (0.1, 0.3, 1.0),
         "train.batch": (64, 128, 256, 512, 1024),
         "train.lr": (0.05, 0.1, 0.2),
-        "train.average": (0.0, 0.7, 0.9),
-        "penalty.strength": Between(0.0005, 0.1),
-        "loss.answers": ("one", "all"),
+        "train.ema": (0.0, 0.7, 0.9),
+        "regularizer.weight": Between(0.0005, 0.1),
+        "loss.targets": ("one", "all"),
     },
 }
 

@@ -18,12 +18,12 @@ def update_mean(model: nn.Module, optimizer: Optimizer, config: TrainConfig, epo
 
     So the first epochs weigh alike, and none of them more than those that follow.
     """
-    if not config.average:
+    if not config.ema:
         return
     for table in (table for table in model.parameters() if table.numel()):
         memory = optimizer.state[table]
         if MEAN in memory:
-            memory[MEAN].lerp_(table, 1 - min(config.average, 1 - 1 / epoch))
+            memory[MEAN].lerp_(table, 1 - min(config.ema, 1 - 1 / epoch))
         else:
             memory[MEAN] = table.clone()
 
@@ -32,7 +32,7 @@ def update_mean(model: nn.Module, optimizer: Optimizer, config: TrainConfig, epo
 def averaged(model: nn.Module, optimizer: Optimizer, config: TrainConfig) -> Iterator[None]:
     """Lend the model its mean weights, where it has them; it has its own again afterwards."""
     own = {}
-    for table in model.parameters() if config.average else ():
+    for table in model.parameters() if config.ema else ():
         if MEAN in (memory := optimizer.state.get(table, {})):
             own[table] = table.detach().clone()
             table.data.copy_(memory[MEAN])

@@ -26,15 +26,15 @@ def exact(
     kind: str,
     tables: Tables,
 ) -> tuple[Float[Tensor, ""], Queries]:
-    r"""$\sum_b w_b (\rho(f_b) - \sum_e y_{be} f_{be}) / \sum_b w_b$, and its slopes by the queries.
+    r"""$\sum_b w_b (\rho(f_b) - \sum_e y_{be} f_{be}) / \sum_b w_b$, and its gradients by the queries.
 
     $\rho$ is the logarithm of the sum of exponentials (softmax) or the sum of softplus (logistic), and
-    $y = (1 - \epsilon) [e = t] + \epsilon / |E|$; of several answers softmax takes the mean. The slopes
+    $y = (1 - \epsilon) [e = t] + \epsilon / |E|$; of several answers softmax takes the mean. The gradients
     by the entities go to the tables, those by biases and weights of the score become their ``grad``.
 
-    Entities are built, scored and given their slopes span by span. Where there is more than one span,
-    softmax scores them twice: for the sums, then for the slopes. Where processes hold the entities between
-    them, each takes its own; they tell each other the sums of exponentials and the slopes by the queries.
+    Entities are built, scored and given their gradients span by span. Where there is more than one span,
+    softmax scores them twice: for the sums, then for the gradients. Where processes hold the entities between
+    them, each takes its own; they tell each other the sums of exponentials and the gradients by the queries.
     """
     b, count, workers = len(queries), len(model.entity_scalar), model.workers
     size = max(1, _MOST_SCORES[queries.device.type] // b // EVEN) * EVEN
@@ -48,7 +48,7 @@ def exact(
         with torch.no_grad():
             found = [(whole or _Span(model, queries, span, tables)).scores.logsumexp(1) for span in spans]
         sums = workers.log_sum_exp(torch.stack(found).logsumexp(0))
-    losses, slopes = [], []
+    losses, gradients = [], []
     for span in spans:
         part = whole or _Span(model, queries, span, tables)
         first = model.held.start + span.start
@@ -56,14 +56,14 @@ def exact(
             losses.append(softmax_(part.scores, target, first, sums))
         else:
             losses.append(logistic_(part.scores, target, first))
-        slopes.append(part.pull())
-    found = [_sum(losses).sum(), _sum(slopes)]
+        gradients.append(part.pull())
+    found = [_sum(losses).sum(), _sum(gradients)]
     if model.score_weights.grad is not None:
         found.append(model.score_weights.grad)
-    loss, slope, *of_weights = workers.sum(*found)
+    loss, gradient, *of_weights = workers.sum(*found)
     if of_weights:
         model.score_weights.grad = of_weights[0]
-    return loss if sums is None else loss + (target.share * sums).sum(), slope
+    return loss if sums is None else loss + (target.share * sums).sum(), gradient
 
 
 def _sum(parts: list[Tensor]) -> Tensor:
@@ -86,7 +86,7 @@ class Target:
         """Return the target of questions that weigh so much, which in all is 1."""
         starts = torch.arange(len(share) + 1, device=share.device)
         amount = torch.full_like(share, 1 - config.smoothing)
-        if config.answers == "all":
+        if config.targets == "all":
             starts = torch.searchsorted(answers.rows, starts)
             if config.kind == "softmax":
                 amount = amount / starts.diff()
@@ -94,7 +94,7 @@ class Target:
 
 
 class _Span:
-    """The entities of a span, scored for every query; the scores are then made their own slopes.
+    """The entities of a span, scored for every query; the scores are then made their own gradients.
 
     They have the precision of the queries, or ``as_made`` that of the products.
     """
@@ -112,7 +112,7 @@ class _Span:
             self.scores += model.entity_bias.detach()[span]
 
     def pull(self) -> Queries:
-        """Give the tables what the scores, now slopes, make of them; return the slopes by the queries."""
+        """Give the tables what the scores, now gradients, make of them; return those of the queries."""
         model, bias = self._model, self._model.entity_bias
         if self.scores.shape[1] < self._whole.shape[1] and model.spec.score.name != "inner":
             self._whole[:, self.scores.shape[1] :] = 0  # which products with rows of zeros are

@@ -13,7 +13,7 @@ from modulekge.training.plateau import PLATEAU
 def not_finite(model: Model, optimizer: Optimizer) -> str:
     """Say what is infinite or no number: a table, the optimiser's memory of one, or a query; else nothing.
 
-    A memory of squares that is infinite stops a row for good, and finite numbers of a relation can chart
+    A memory of squares that is infinite stops a row for good, and finite numbers of a relation can describe
     an infinite one. Neither shows in the loss of the epoch in which it happens.
     """
     memory = state_tensors(model, optimizer)

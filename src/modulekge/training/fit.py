@@ -14,6 +14,7 @@ from modulekge.errors import TrainingError
 from modulekge.evaluation.evaluate import rank
 from modulekge.evaluation.metrics import metrics
 from modulekge.models.embedding import Model
+from modulekge.models.scorer import Scorer
 from modulekge.training.ema import averaged, update_mean
 from modulekge.training.finite import not_finite
 from modulekge.training.optimizers import begin_epoch
@@ -24,7 +25,7 @@ _GLANCE = 0.2  # seconds between two glances at an epoch under way
 
 
 @dataclass(frozen=True)
-class Glance:
+class EpochProgress:
     """How far an epoch has come."""
 
     epoch: int
@@ -46,7 +47,7 @@ class EpochRecord:
 
 def fit(
     model: Model, dataset: Dataset, optimizer: Optimizer, config: Config, first_epoch: int = 1
-) -> Iterator[Glance | EpochRecord]:
+) -> Iterator[EpochProgress | EpochRecord]:
     """Train from ``first_epoch`` to the last one, in place."""
     train, device = config.train, model.entity_scalar.device
     questions = Questions.of(dataset, config.loss, device)
@@ -61,25 +62,26 @@ def fit(
             done += len(rows)
             if time.perf_counter() - glanced > _GLANCE:
                 glanced = time.perf_counter()
-                yield Glance(epoch, done, count)
+                yield EpochProgress(epoch, done, count)
         mean = step.mean(count)
         seconds = time.perf_counter() - started
         lost = f"the loss became {mean}" if not isfinite(mean) else not_finite(model, optimizer)
         if lost:
             raise TrainingError(
                 f"{lost} in epoch {epoch}; what was kept before it stays. Train anew with a "
-                f"lower train.lr (now {train.lr:g}) or more penalty.strength ({config.penalty.strength:g})"
+                f"lower train.lr (now {train.lr:g}) or a larger regularizer.weight "
+                f"({config.regularizer.weight:g})"
             )
-        due = epoch % train.every == 0 or epoch == train.epochs
+        due = epoch % train.eval_every == 0 or epoch == train.epochs
         update_mean(model, optimizer, train, epoch)
         with averaged(model, optimizer, train):
-            valid = validate(model, dataset) if due else None
+            valid = validate(model.scorer(), dataset) if due else None
         rate = float(optimizer.param_groups[0]["lr"])
         yield EpochRecord(epoch, mean, rate, seconds, len(dataset.train) / seconds, valid)
 
 
-def validate(model: Model, dataset: Dataset) -> dict[str, float] | None:
+def validate(scorer: Scorer, dataset: Dataset) -> dict[str, float] | None:
     """Return the metrics on valid, by which the best epoch is chosen; none without a valid split."""
     if len(dataset.valid) == 0:
         return None
-    return metrics(rank(model, dataset.questions("valid"), dataset.known).rank("bottom"))
+    return metrics(rank(scorer, dataset.questions("valid"), dataset.known).rank("bottom"))

@@ -15,8 +15,8 @@ from modulekge.training.step import asked
 class Fold:
     r"""$\theta_{new} \leftarrow \theta_{new} - \eta \nabla (\mathcal L + \Phi)$, against all entities.
 
-    Old entities are built once, and no slope is worked out for them. What the run drew of its candidates is
-    left out: every entity is scored, but for those known to be true where the run leaves them out.
+    Old entities are built once, and have no gradients. What the run drew of its candidates is left out: every
+    entity is scored, but for those known to be true where the run leaves them out.
     """
 
     def __init__(self, model: Model, old: Model, questions: Questions, config: Config, rate: float) -> None:
@@ -39,7 +39,7 @@ class Fold:
                 part[: len(known)] = torch.inf  # with which a row does not move
 
     def sum(self, table: Tensor) -> Tensor:
-        """Return the squared slopes of a table so far; of one without numbers, nothing."""
+        """Return the squared gradients of a table so far; of one without numbers, nothing."""
         total: Tensor = self._optimizer.state[table]["sum"] if table.numel() else table.detach()
         return total
 
@@ -75,7 +75,7 @@ class Fold:
         return value.detach()
 
     def finish(self) -> dict[str, Tensor]:
-        """Put the rows into the model; return the squared slopes of every table, 0 where nothing moved."""
+        """Put the rows into the model; return the squared gradients of every table, 0 where nothing moved."""
         model, names = self._model, ("entity_scalar", "entity_vector", "entity_bias")
         sums = {}
         with torch.no_grad():
@@ -100,7 +100,7 @@ class Fold:
             part.detach()[new] = rows.detach()[ids[new] - self._first]
 
     def _add(self, ids: Ids, few: Model) -> None:
-        """Add the slopes by rows of that model to those by the new rows."""
+        """Add the gradients by rows of that model to those by the new rows."""
         new = ids >= self._first
         for part, rows in zip((few.entity_scalar, few.entity_vector), self._rows[:2], strict=True):
             if part.grad is not None and rows.numel():

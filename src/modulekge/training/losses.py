@@ -54,7 +54,7 @@ def logistic(scores: Scores, answers: Answers, config: LossConfig) -> Float[Tens
     return F.softplus(scores).sum(1) - fit
 
 
-def adversarial(scores: Scores, answers: Answers, config: LossConfig) -> Float[Tensor, " b"]:
+def self_adversarial(scores: Scores, answers: Answers, config: LossConfig) -> Float[Tensor, " b"]:
     r"""$-\frac12 [\log\sigma(\gamma + f_t) + \sum_e p_e \log\sigma(-\gamma - f_e)]$ over the negatives $e$.
 
     $p = \mathrm{softmax}(\alpha f)$ among them, taken as given: self-adversarial weights (Sun et al. 2019).
@@ -72,7 +72,7 @@ def adversarial(scores: Scores, answers: Answers, config: LossConfig) -> Float[T
 LOSSES: dict[str, Callable[[Scores, Answers, LossConfig], Float[Tensor, " b"]]] = {
     "softmax": softmax,
     "logistic": logistic,
-    "adversarial": adversarial,
+    "self-adversarial": self_adversarial,
 }
 
 

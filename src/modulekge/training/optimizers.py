@@ -38,7 +38,7 @@ class GpuAdagrad(optim.Adagrad):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Update the tables that have slopes."""
+        """Update the tables that have gradients."""
         for group in self.param_groups:
             for table in (table for table in group["params"] if table.grad is not None):
                 total, rate, eps = self.state[table]["sum"], group["lr"], group["eps"]
@@ -110,7 +110,7 @@ def pick_device(name: str) -> torch.device:
 def check_matmul(name: str, device: torch.device) -> None:
     """Refuse what a device has no instructions for."""
     if name == "bfloat16" and not has_bfloat16(device.type):
-        raise ConfigError('train.matmul = "bfloat16": this CPU has no instructions for it; use "float32"')
+        raise ConfigError('train.precision = "bfloat16": this CPU has no instructions for it; use "float32"')
 
 
 @contextmanager

@@ -26,10 +26,10 @@ def ease(optimizer: Optimizer, loss: Tensor, config: TrainConfig) -> None:
     lowest.copy_(torch.where(loss < lowest * _LOWER, loss, lowest))
     stuck.mul_(rest <= 0)
     rest.sub_(1)
-    over = stuck > config.plateau
+    over = stuck > config.plateau_steps
     factor = torch.where(over & (share > _LEAST), 0.5, 1.0)
     share.mul_(factor)
-    rest.copy_(torch.where(over, config.plateau // 2, rest))
+    rest.copy_(torch.where(over, config.plateau_steps // 2, rest))
     stuck.mul_(~over)
     for group in optimizer.param_groups:
         rate = group["lr"]

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from modulekge.config import LossConfig
 from modulekge.data.dataset import Dataset
-from modulekge.data.filter_index import KnownAnswers
+from modulekge.data.filter_index import FilterIndex
 from modulekge.models.embedding import Model
 from modulekge.models.spec import Build
 from modulekge.shapes import Ids, Queries, Scores, Triples
@@ -24,15 +24,15 @@ class Questions:
     triples: Triples
     weights: Weights | None
     # Answers in train, where they are asked for: what a negative must not be, all that a question may have
-    known: KnownAnswers
+    known: FilterIndex
 
     @classmethod
     def of(cls, dataset: Dataset, config: LossConfig, device: torch.device) -> "Questions":
         """Collect the questions of train with their weights."""
         triples = dataset.questions("train")
-        asked_for = config.candidates != "all" or config.answers == "all" or config.frequency > 0
-        known = KnownAnswers.of(triples if asked_for else triples[:0], dataset.n_questions)
-        if config.answers == "all":
+        asked_for = config.candidates != "all" or config.targets == "all" or config.subsampling > 0
+        known = FilterIndex.of(triples if asked_for else triples[:0], dataset.n_relations_with_inverses)
+        if config.targets == "all":
             heads, relations = known.keys // known.n_relations, known.keys % known.n_relations
             triples = torch.stack([heads, relations, known.tails[known.starts[:-1]]], dim=1)
         weights = question_weights(dataset, triples, known, config)
@@ -45,32 +45,32 @@ class Questions:
 
 
 def question_weights(
-    dataset: Dataset, triples: Triples, known: KnownAnswers, config: LossConfig
+    dataset: Dataset, triples: Triples, known: FilterIndex, config: LossConfig
 ) -> Weights | None:
     r"""$(1 - a + a \frac{\deg t}{\max\deg}) \cdot (\#(h, r) + \#(t, r^{-1}))^{-b}$; none where $a = b = 0$.
 
     Degrees and counts are those of train, and counts start at 4 (as in RotatE's code, where $b = 1/2$). A
     question that stands for all its answers weighs what they do on average.
     """
-    if config.degree == 0 and config.frequency == 0:
+    if config.degree_weight == 0 and config.subsampling == 0:
         return None
     answers = answers_of(triples, known, config)
     rows, tails = answers.rows, answers.columns
     heads, relations, _ = triples[rows].unbind(1)
     degrees = torch.bincount(dataset.train[:, [0, 2]].flatten(), minlength=len(dataset.entities))
-    share = 1 - config.degree + config.degree * degrees[tails] / degrees.max()
+    share = 1 - config.degree_weight + config.degree_weight * degrees[tails] / degrees.max()
     half = known.n_relations // 2
     mirrored = (relations + half) % known.n_relations
     counts = 4 + known.counts(heads, relations) + known.counts(tails, mirrored)
-    each = share * counts.double().pow(-config.frequency)
+    each = share * counts.double().pow(-config.subsampling)
     mean = each.new_zeros(len(triples)).scatter_reduce(0, rows, each, "mean", include_self=False)
     return mean.float()
 
 
-def answers_of(batch: Triples, known: KnownAnswers, config: LossConfig) -> Answers:
+def answers_of(batch: Triples, known: FilterIndex, config: LossConfig) -> Answers:
     """Return the answers of each question among all entities: its tail, or all that train knows."""
     heads, relations, tails = batch.unbind(1)
-    if config.answers == "all":
+    if config.targets == "all":
         return Answers(*known.of_questions(heads, relations))
     return Answers(torch.arange(len(batch), device=batch.device), tails)
 

@@ -4,12 +4,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from modulekge.algebra.norms import NORM_MAPS
-from modulekge.config import PenaltyConfig
+from modulekge.config import RegularizerConfig
 from modulekge.models.embedding import Model, Some
 
 
 def penalty(
-    model: Model, heads: Some, relations: Some, tails: Some, config: PenaltyConfig
+    model: Model, heads: Some, relations: Some, tails: Some, config: RegularizerConfig
 ) -> Float[Tensor, ""]:
     r"""$\lambda (\lambda_1 G(h) + \lambda_2 G(r) + \lambda_3 G(t) + \mu (G(hr) + G(tr)))$, mean over a batch.
 
@@ -26,4 +26,4 @@ def penalty(
     )
     norm = NORM_MAPS[config.form]
     total = sum((rate * norm(x, config.p) for rate, x in terms if rate), h.new_zeros(len(h)))
-    return config.strength * total.mean()
+    return config.weight * total.mean()

@@ -1,4 +1,4 @@
-"""A step of training: the loss of a batch, its slopes, an update."""
+"""A step of training: the loss of a batch, its gradients, an update."""
 
 import warnings
 from contextlib import nullcontext
@@ -21,7 +21,7 @@ from modulekge.training.optimizers import matmul_precision
 from modulekge.training.plateau import ease
 from modulekge.training.questions import Draw, Questions, answers_of, candidate_scores, dropout
 from modulekge.training.regularizer import penalty
-from modulekge.training.tables import PlainTables, slopes_of, tables_of
+from modulekge.training.tables import PlainTables, gradients_of, tables_of
 
 _EAGER = 3  # full batches before a step is recorded; they load and tune what it is made of
 # Numbers in the tables of entities times steps, from which on compiling pays
@@ -61,14 +61,14 @@ class Step:
         self._graph: torch.cuda.CUDAGraph | None = None
         # Where questions have any number of answers, no two steps are alike; what processes tell each other
         # is not recorded
-        alike = config.loss.answers == "one"
+        alike = config.loss.targets == "one"
         self._to_go = _EAGER if self._stream and alike and model.workers.size == 1 else -1
         steps = config.train.epochs * len(questions.triples) // config.train.batch
         numbers = model.entity_scalar.numel() + model.entity_vector.numel()
         worth = steps * numbers >= _WORTH_COMPILING[device.type]
         self._compile = alike and worth and can_compile(device.type)
         self._build = compiled(model.spec.entity) if self._compile else None
-        matmul = config.train.matmul
+        matmul = config.train.precision
         self._tables = tables_of(model, optimizer, self._build, matmul) if self._exact else PlainTables(model)
 
     def begin(self, epoch: int) -> None:
@@ -77,7 +77,7 @@ class Step:
         self._total.zero_()
         model = self._model
         everywhere = (model.relation_scaling, model.relation_rotation, model.score_weights)
-        model.workers.follow_([table.detach() for table in everywhere if table.numel()])
+        model.workers.broadcast_([table.detach() for table in everywhere if table.numel()])
         self._tables.begin()
         if self._stream:
             self._stream.wait_stream(torch.cuda.current_stream(self._device))
@@ -126,21 +126,21 @@ class Step:
         if own.start == own.stop:  # there are fewer than copies
             value = self._total.new_zeros(())
         else:
-            with matmul_precision(self._config.train.matmul, self._device):
+            with matmul_precision(self._config.train.precision, self._device):
                 batch, draw = self._questions.batch(rows[own]), Draw(self._generator, len(rows), own)
                 true = self._answers(batch)
                 loss = self._exact_loss if self._exact else self._plain_loss
                 value = loss(batch, true, self._shares(rows)[own], self._own_part(rows, true), draw)
         if workers.copies > 1:
-            slopes = [slopes_of(p) for group in self._optimizer.param_groups for p in group["params"]]
-            workers.sum_copies_([value, *slopes])
+            gradients = [gradients_of(p) for group in self._optimizer.param_groups for p in group["params"]]
+            workers.sum_copies_([value, *gradients])
         self._optimizer.step()
-        if self._config.train.plateau:
+        if self._config.train.plateau_steps:
             ease(self._optimizer, value, self._config.train)
         self._total.add_(value, alpha=len(rows))
 
     def _answers(self, batch: Tensor) -> Answers:
-        if self._config.loss.answers == "one" and len(batch) == len(self._even.rows):
+        if self._config.loss.targets == "one" and len(batch) == len(self._even.rows):
             return Answers(self._even.rows, batch[:, 2])
         return answers_of(batch, self._questions.known, self._config.loss)
 
@@ -158,7 +158,7 @@ class Step:
         """Return which part of the answers of a batch belongs to the questions asked here; None: all."""
         if self._model.workers.copies == 1:
             return None
-        if self._config.loss.answers == "one":
+        if self._config.loss.targets == "one":
             return len(true.rows) / len(rows)
         heads, relations, _ = self._questions.batch(rows).unbind(1)
         return len(true.rows) / self._questions.known.counts(heads, relations).sum()
@@ -166,7 +166,7 @@ class Step:
     def _plain_loss(
         self, batch: Tensor, true: Answers, share: Weights, part: float | Tensor | None, draw: Draw
     ) -> Float[Tensor, ""]:
-        """Return the loss of a batch with its candidates; its slopes come as autograd makes them."""
+        """Return the loss of a batch with its candidates; its gradients come as autograd makes them."""
         heads, relations, tails = batch.unbind(1)
         model, config, b = self._model, self._config, len(batch)
         drawn, truth = heads[:0], None
@@ -196,9 +196,9 @@ class Step:
         ids, few, queries, rest = self._ask(batch, true, draw)
         rest = rest if part is None else part * rest
         target = replace(self._target(true, share), columns=ids[len(batch) :])
-        value, slopes = exact(self._model, queries, target, self._config.loss.kind, self._tables)
-        roots = [root for root in ((queries, slopes), (rest, self._one)) if root[0].requires_grad]
-        torch.autograd.backward([root for root, _ in roots], [slope for _, slope in roots])
+        value, gradients = exact(self._model, queries, target, self._config.loss.kind, self._tables)
+        roots = [root for root in ((queries, gradients), (rest, self._one)) if root[0].requires_grad]
+        torch.autograd.backward([root for root, _ in roots], [gradient for _, gradient in roots])
         self._tables.add(ids, batch[:, 1], few)
         total: Tensor = value + rest.detach()
         return total
@@ -208,7 +208,7 @@ class Step:
     ) -> tuple[Int[Tensor, " entities"], Model, Queries, Float[Tensor, ""]]:
         """Return the entities of a batch, a model of these few and its relations, and what that is asked.
 
-        So their slopes are added to those of the whole tables, and no second whole table is made for them.
+        So their gradients are added to those of the whole tables, and no second whole table is made for them.
         """
         heads, relations, _ = batch.unbind(1)
         config, b = self._config, len(batch)
@@ -217,18 +217,18 @@ class Step:
         few = self._asked if usual else self._part(len(ids), b, bias=bool(sent))
         moves = self._tables.gather(ids, relations, few)
         ask = compiled(asked, dynamic=False) if self._compile and usual else asked
-        rows: Some = slice(b) if config.loss.answers == "one" else true.rows
+        rows: Some = slice(b) if config.loss.targets == "one" else true.rows
         answered = rows if isinstance(moves, slice) else moves[rows]
         tails = slice(b, b + len(true.columns))
         return ids, few, *ask(few, slice(b), moves, rows, answered, tails, config, draw)
 
     def _part(self, entities: int, relations: int, bias: bool = False) -> Model:
         """Return a model for what a batch asks; to tell which relation it is takes all of them."""
-        return self._model.part(entities, 0 if self._config.loss.relations else relations, bias)
+        return self._model.part(entities, 0 if self._config.loss.relation_prediction else relations, bias)
 
     def _target(self, true: Answers, share: Weights) -> Target:
         """Return what a batch asks for; where a question has one answer, little of it is made anew."""
-        if self._config.loss.answers == "one" and len(share) == len(self._even.share):
+        if self._config.loss.targets == "one" and len(share) == len(self._even.share):
             return replace(self._even, columns=true.columns, share=share)
         return Target.of(true, share, self._model.n_entities, self._config.loss)
 
@@ -246,10 +246,10 @@ def asked(
     r"""Return the queries of a batch, and $\Phi$ with the loss of relations of its triples."""
     queries = dropout(model.queries(heads, relations), config.train.dropout, draw)
     rest = queries.new_zeros(())
-    if config.penalty.strength:
-        rest = penalty(model, answered_heads, answered_relations, tails, config.penalty)
-    if config.loss.relations:
+    if config.regularizer.weight:
+        rest = penalty(model, answered_heads, answered_relations, tails, config.regularizer)
+    if config.loss.relation_prediction:
         assert isinstance(answered_relations, Tensor), "rows of some relations do not tell them from others"
         guesses = model.relation_scores(answered_heads, tails)
-        rest = rest + config.loss.relations * F.cross_entropy(guesses, answered_relations)
+        rest = rest + config.loss.relation_prediction * F.cross_entropy(guesses, answered_relations)
     return queries, rest

@@ -1,4 +1,4 @@
-"""The entities in training: built of their tables, and the slopes by them brought back to the tables."""
+"""The entities in training: built of their tables, and the gradients by them brought back to the tables."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from modulekge.models.spec import Build, ModelSpec
 from modulekge.shapes import Entities
 
 EVEN = 64  # rows of a table for which products of matrices have fast kernels
-_MANY = 4096  # slopes of rows, from which on PyTorch sorts those of embeddings
+_MANY = 4096  # gradients of rows, from which on PyTorch sorts those of embeddings
 
 
 def _even(rows: int) -> int:
@@ -40,12 +40,12 @@ class Tables(ABC):
         """Return the entities of a span; rows after them, if any, are zero and mean nothing."""
 
     @abstractmethod
-    def pull(self, span: slice, slopes: Entities) -> None:
-        """Take the slopes of the loss by the entities last built."""
+    def pull(self, span: slice, gradients: Entities) -> None:
+        """Take the gradients of the loss by the entities last built."""
 
     @abstractmethod
     def add(self, ids: Tensor, relations: Tensor, rows: Model) -> None:
-        """Take further slopes, by a model of these entities and relations, after all spans are pulled."""
+        """Take further gradients, by a model of these entities and relations, after all spans are pulled."""
 
     def gather(self, ids: Tensor, relations: Tensor, rows: Model) -> Some:
         """Make a model of as many one of these; return by which rows it is asked for the relations."""
@@ -58,15 +58,15 @@ class Tables(ABC):
         self._model.gather(ids, rows)
         self._model.gather_relations(relations, rows)
 
-    def _relation_slopes(self, rows: Model) -> Iterator[tuple[Tensor, Tensor]]:
-        """The tables of relations with slopes by rows of theirs; if those are the tables, none."""
+    def _relation_gradients(self, rows: Model) -> Iterator[tuple[Tensor, Tensor]]:
+        """The tables of relations with gradients by rows of theirs; if those are the tables, none."""
         for whole, part in zip(self._model.relation_tables, rows.relation_tables, strict=True):
             if part is not whole and part.grad is not None and part.numel():
                 yield whole, part.grad
 
 
 class PlainTables(Tables):
-    """Any row with any optimiser: autograd brings slopes to the ``grad`` of the tables."""
+    """Any row with any optimiser: autograd brings gradients to the ``grad`` of the tables."""
 
     def __init__(self, model: Model, build: Build | None = None) -> None:
         super().__init__(model)
@@ -79,9 +79,9 @@ class PlainTables(Tables):
         self._entities = self._build(*self._leaves)
         return self._entities.detach()
 
-    def pull(self, span: slice, slopes: Entities) -> None:
+    def pull(self, span: slice, gradients: Entities) -> None:
         """See :meth:`Tables.pull`."""
-        grads = torch.autograd.grad(self._entities, self._leaves, slopes, allow_unused=True)
+        grads = torch.autograd.grad(self._entities, self._leaves, gradients, allow_unused=True)
         for table, grad in zip((self._scalar, self._vector), grads, strict=True):
             if grad is None or table.numel() == 0:
                 continue
@@ -100,15 +100,15 @@ class PlainTables(Tables):
                 continue
             if here is not None:
                 part.grad.masked_fill_(~here.view(-1, *[1] * (part.dim() - 1)), 0)
-            _add_rows_(slopes_of(whole), places, part.grad)
-        for table, slopes in self._relation_slopes(rows):
-            _add_rows_(slopes_of(table), self._model.relation_rows(relations), slopes)
+            _add_rows_(gradients_of(whole), places, part.grad)
+        for table, gradients in self._relation_gradients(rows):
+            _add_rows_(gradients_of(table), self._model.relation_rows(relations), gradients)
 
 
 class FusedTables(Tables):
     """Rows over R, C and H with Adagrad: one pass over the tables builds, one brings back and updates.
 
-    The slopes by the tables are never written down; the optimiser finds none and leaves them alone. Where
+    The gradients by the tables are never written down; the optimiser finds none and leaves them alone. Where
     all entities are built at once, each update builds them for the next step; where they are scalars
     alone, they are their table, which moves into one with a few rows more. They are built in the ``dtype``
     of products of matrices, so that these find half the bytes where that is bfloat16.
@@ -120,10 +120,10 @@ class FusedTables(Tables):
         super().__init__(model)
         self._optimizer, self._passes, self._dtype, count = optimizer, passes, dtype, len(self._scalar)
         self._slots = torch.full((count,), -1, dtype=torch.int32, device=self._scalar.device)
-        self._slopes: Tensor | None = None
+        self._gradients: Tensor | None = None
         self._side = torch.cuda.Stream(self._scalar.device) if self._scalar.is_cuda else None
         self._size = len(model.spec.entity(self._scalar[:1].detach(), self._vector[:1].detach())[0])
-        self._k, self._exponential = model.k, model.spec.vector.chart is EXPONENTIAL
+        self._k, self._exponential = model.k, model.spec.vector.parametrization is EXPONENTIAL
         self._ready: Tensor | None = None
         self._alone = model.spec.vector.trivial and dtype == self._scalar.dtype
         if self._alone:
@@ -138,8 +138,8 @@ class FusedTables(Tables):
         return (
             isinstance(optimizer, Adagrad)
             and spec.score.join is product
-            and s.chart in (FREE, ONE)
-            and v.chart in (NORMALISED, EXPONENTIAL, ONE)
+            and s.parametrization in (FREE, ONE)
+            and v.parametrization in (NORMALISED, EXPONENTIAL, ONE)
             and s.algebra in ALGEBRAS
             and v.algebra in ALGEBRAS
             and len(v.factors) == 1
@@ -161,15 +161,15 @@ class FusedTables(Tables):
             self._ready = out
         return out
 
-    def pull(self, span: slice, slopes: Entities) -> None:
+    def pull(self, span: slice, gradients: Entities) -> None:
         """See :meth:`Tables.pull`."""
         count = len(self._scalar)
         if span.stop - span.start == count:
-            self._slopes = slopes
+            self._gradients = gradients
             return
-        if self._slopes is None:
-            self._slopes = slopes.new_empty(count, *slopes.shape[1:])
-        self._slopes[span] = slopes[: span.stop - span.start]
+        if self._gradients is None:
+            self._gradients = gradients.new_empty(count, *gradients.shape[1:])
+        self._gradients[span] = gradients[: span.stop - span.start]
 
     def _look_up(self, ids: Tensor, relations: Tensor, rows: Model) -> None:
         model = self._model
@@ -186,21 +186,21 @@ class FusedTables(Tables):
         group = self._optimizer.param_groups[0]
         how = group["lr"], group["eps"]
         with self._aside():
-            for table, slopes in self._relation_slopes(rows):
+            for table, gradients in self._relation_gradients(rows):
                 memory, relation_rows = self._memory(table), self._model.relation_rows(relations)
-                passes.settle(relation_rows, slopes, table, memory, *how)
+                passes.settle(relation_rows, gradients, table, memory, *how)
         places, here = self._model.places(ids)
         ids = places if here is None else places.masked_fill(~here, -1)
         passes.place(ids, self._slots)
-        extra = tuple(slopes_of(part).contiguous() for part in (rows.entity_scalar, rows.entity_vector))
+        extra = tuple(gradients_of(part).contiguous() for part in (rows.entity_scalar, rows.entity_vector))
         passes.merge(ids, self._slots, extra)
         sums = [self._memory(table) for table in (self._scalar, self._vector)]
         passes.update(
-            (self._scalar, self._vector), self._exponential, sums, extra, self._slopes, self._slots,
+            (self._scalar, self._vector), self._exponential, sums, extra, self._gradients, self._slots,
             *how, None if self._alone else self._ready,
         )  # fmt: skip
         passes.lift(ids, self._slots)
-        self._slopes = None
+        self._gradients = None
         if self._side:
             torch.cuda.current_stream().wait_stream(self._side)
 
@@ -217,22 +217,22 @@ class FusedTables(Tables):
             yield
 
 
-def slopes_of(table: Tensor) -> Tensor:
-    """Return the slopes by a table; 0 where none were worked out."""
+def gradients_of(table: Tensor) -> Tensor:
+    """Return the gradients by a table; 0 where none were worked out."""
     table.grad = torch.zeros_like(table) if table.grad is None else table.grad
     return table.grad
 
 
-def _add_rows_(table: Tensor, rows: Tensor, slopes: Tensor) -> None:
-    """Add slopes to rows of a table, in an order that is the same each time.
+def _add_rows_(table: Tensor, rows: Tensor, gradients: Tensor) -> None:
+    """Add gradients to rows of a table, in an order that is the same each time.
 
-    A GPU adds the many slopes of one row one after another, or for embeddings some at a time.
+    A GPU adds the many gradients of one row one after another, or for embeddings some at a time.
     """
     if table.is_cuda and len(rows) > _MANY:
-        parts = slopes.reshape(len(rows), -1), rows, len(table), -1, False
+        parts = gradients.reshape(len(rows), -1), rows, len(table), -1, False
         table += torch.ops.aten.embedding_dense_backward(*parts).view_as(table)
     else:
-        table.index_add_(0, rows, slopes)
+        table.index_add_(0, rows, gradients)
 
 
 def tables_of(model: Model, optimizer: Optimizer, build: Build | None, matmul: str) -> Tables:
@@ -240,7 +240,7 @@ def tables_of(model: Model, optimizer: Optimizer, build: Build | None, matmul: s
     passes = kernels("modulekge.kernels.entities_triton", model.entity_scalar)
     if build and not model.entity_scalar.is_cuda and not model.spec.vector.trivial:
         passes = entities_compiled  # scalars alone are their entities, and PyTorch's own Adagrad is one pass
-    one = model.workers.copies == 1  # where there are more, slopes are added up before an update
+    one = model.workers.copies == 1  # where there are more, gradients are added up before an update
     if one and passes and FusedTables.fit(model.spec, optimizer):
         half = matmul == "bfloat16" and model.spec.score.name == "inner"
         return FusedTables(model, optimizer, passes, torch.bfloat16 if half else torch.float32)

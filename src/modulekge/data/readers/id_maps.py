@@ -19,7 +19,7 @@ _DIGITS = 18  # of a count or an id at most; no file has more lines
 
 
 @dataclass(frozen=True, eq=False)
-class Numbering:
+class IdMap:
     """The names of a file, each at the place of its id."""
 
     path: Path
@@ -61,7 +61,7 @@ def _index(chunk: pa.DictionaryArray, keys: pa.Array) -> pa.Array:
     return pc.index_in(chunk.dictionary, value_set=keys)
 
 
-def read_numbering(path: Path, name_first: bool, top: Top) -> Numbering:
+def read_numbering(path: Path, name_first: bool, top: Top) -> IdMap:
     """Read a file of ``id name`` or ``name id`` whose ids are 0 .. n - 1, each once."""
     if not path.is_file():
         raise DataError(f"{path}: no such file; it should say what the ids stand for")
@@ -84,7 +84,7 @@ def read_numbering(path: Path, name_first: bool, top: Top) -> Numbering:
         raise DataError(f"{path}: id {missing} of 0..{len(names) - 1} is missing; number without gaps")
     if top == "count":
         check_count(path, len(names))
-    return Numbering(path, pa.array((names[i] for i in range(len(names))), pa.string()))
+    return IdMap(path, pa.array((names[i] for i in range(len(names))), pa.string()))
 
 
 def _pairs(path: Path, name_first: bool, top: Top) -> Iterator[tuple[int, list[str] | DataError]]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from modulekge.data.readers.delimited import Form, form_of, read_text
 from modulekge.data.readers.files import ENDINGS, TEXT_ENDINGS, read_file
-from modulekge.data.readers.id_maps import Numbering, Top, check_count, read_numbering
+from modulekge.data.readers.id_maps import IdMap, Top, check_count, read_numbering
 from modulekge.data.readers.labels import Kind, read_texts
 from modulekge.data.readers.tables import ROLES, Graph
 from modulekge.errors import DataError
@@ -140,7 +140,7 @@ def _read_layout(folder: Path, layout: Layout) -> Graph:
     paths = list(present.values())
 
     @cache
-    def numbering(folder: Path, name: str) -> Numbering:
+    def numbering(folder: Path, name: str) -> IdMap:
         return read_numbering(_found(folder, name) or folder / name, layout.name_first, layout.top)
 
     pairs = [(numbering(p.parent, layout.entities), numbering(p.parent, layout.relations)) for p in paths]
@@ -154,7 +154,7 @@ def _read_layout(folder: Path, layout: Layout) -> Graph:
     )
 
 
-def _names_fit(entities: Numbering, relations: Numbering, table: pa.Table) -> bool:
+def _names_fit(entities: IdMap, relations: IdMap, table: pa.Table) -> bool:
     """Say whether triples hold names rather than ids; names where both fit."""
     counts = entities.strangers(table, "head", "tail"), relations.strangers(table, "relation")
     by_name, by_id = map(sum, zip(*counts, strict=True))
@@ -173,7 +173,7 @@ def _read_raw(path: Path, layout: Layout) -> tuple[Form, pa.Table]:
 
 
 def _named(
-    path: Path, form: Form, table: pa.Table, entities: Numbering, relations: Numbering, by_name: bool
+    path: Path, form: Form, table: pa.Table, entities: IdMap, relations: IdMap, by_name: bool
 ) -> pa.Table:
     """Return a table of ids or names as one of the names that the folder numbers."""
     columns = {}
@@ -190,7 +190,7 @@ def _texts(folder: Path, stems: Sequence[str], kind: Kind) -> dict[str, str]:
     return {name: text for path in found for name, text in read_texts(path, kind).items()}
 
 
-def _by_name(texts: Mapping[str, str], numbering: Numbering) -> dict[str, str]:
+def _by_name(texts: Mapping[str, str], numbering: IdMap) -> dict[str, str]:
     """Return texts of ids as texts of names; those of names are kept."""
     named = dict(zip(numbering.ids.to_pylist(), numbering.names.to_pylist(), strict=True))
     known = set(named.values())

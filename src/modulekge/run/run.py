@@ -1,0 +1,60 @@
+"""A trained run: its graph, its settings, its model, and the scorer that answers with it."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import torch
+
+from modulekge.config import Config
+from modulekge.data.dataset import Dataset
+from modulekge.errors import RunError
+from modulekge.models.embedding import Model
+from modulekge.models.reranked import NOT_RERANKED, Reranked, reranked_name
+from modulekge.models.scorer import Scorer
+from modulekge.run.folder import RunFolder
+from modulekge.workers import ALONE, Workers
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A trained model with its graph and its settings."""
+
+    folder: RunFolder
+    config: Config
+    dataset: Dataset
+    model: Model
+    state: tuple[int, ...] | None = None  # of the folder when it was read
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        """What answers questions: the model as it was trained, reranked where the settings say so."""
+        plain, weights = self.model.scorer(), self.config.rerank
+        if weights == NOT_RERANKED:
+            return plain
+        offsets = self.folder.offsets(self.model, weights)
+        return Reranked(plain, weights, self.dataset.questions("train"), offsets)
+
+    @property
+    def name(self) -> str:
+        """What reports call the model."""
+        return reranked_name(self.model.spec.name, self.config.rerank)
+
+    def on(self, device: torch.device) -> "Run":
+        """Return the run with its model moved to a device."""
+        return replace(self, model=self.model.to(device))
+
+    def check_current(self) -> None:
+        """Refuse to keep what was found with settings or weights that are not in the folder any more."""
+        if self.state not in (None, self.folder.state()):
+            raise RunError(f"{self.folder.path}: has changed since it was read; load it and do this again")
+
+
+def load(path: str | Path, workers: Workers = ALONE) -> Run:
+    """Read a run folder; no data set is needed, and no code is run from it.
+
+    Several processes leave the names of entities in their file.
+    """
+    folder = RunFolder.existing(Path(path))
+    state, config, dataset = folder.state(), folder.config(), folder.dataset(names=workers.size == 1)
+    return Run(folder, config, dataset, folder.model(config, dataset, workers), state)
