@@ -25,7 +25,7 @@ from modulekge.data.registry import open_dataset
 from modulekge.evaluation.evaluate import rank
 from modulekge.explain.explanation import facts_around, influences
 from modulekge.explain.paths import sample
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.run.folder import RunFolder
 from modulekge.run.run import load
 from modulekge.run.train import continue_run, resolve
@@ -33,7 +33,7 @@ from modulekge.run.train import continue_run, resolve
 FIGURES = ("score", "log-probability", "reciprocal rank")
 
 
-def trained(dataset: Dataset, args: argparse.Namespace, seed: int = 0) -> Model:
+def trained(dataset: Dataset, args: argparse.Namespace, seed: int = 0) -> Embedding:
     """Train with the last epoch kept: no valid split, so none is chosen by it."""
     layers = [*map(parse_setting, args.settings or ()), {"train": {"seed": seed}, "model": {"k": args.k}}]
     blind = replace(dataset, valid=dataset.valid[:0])
@@ -45,7 +45,7 @@ def trained(dataset: Dataset, args: argparse.Namespace, seed: int = 0) -> Model:
 
 
 @torch.no_grad()
-def figures(model: Model, dataset: Dataset, triples: Tensor) -> Tensor:
+def figures(model: Embedding, dataset: Dataset, triples: Tensor) -> Tensor:
     """Return score, log-probability and reciprocal rank of triples, each a mean of both directions."""
     n = len(triples)
     questions = torch.cat([triples, triples.flip(1) + torch.tensor([0, len(dataset.relations), 0])])
@@ -64,7 +64,7 @@ def without(dataset: Dataset, facts: Tensor) -> Dataset:
     return replace(dataset, train=dataset.train[left])
 
 
-def removals(model: Model, dataset: Dataset, triples: Tensor, count: int) -> dict[str, Tensor]:
+def removals(model: Embedding, dataset: Dataset, triples: Tensor, count: int) -> dict[str, Tensor]:
     """Return what to remove for these triples: the facts named as supports, and random ones around."""
     named, drawn = [], []
     for i, (h, r, t) in enumerate(triples.tolist()):

@@ -15,7 +15,7 @@ import torch
 from measure import PlainStep, random_questions, time_steps
 
 from modulekge.config import make_config
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.models.table import MODELS
 from modulekge.training.step import Step
 
@@ -32,7 +32,7 @@ def measure(entities: int, k: int, batch: int, plain: bool, args: argparse.Names
         "how": "plain" if plain else "exact",
     }
     try:
-        model = Model(MODELS["ModulE-HH"], entities, 100, k).to(device)
+        model = Embedding(MODELS["ModulE-HH"], entities, 100, k).to(device)
         for table in model.parameters():
             torch.nn.init.normal_(table)
         questions = random_questions(entities, 100, batch * 8, device)

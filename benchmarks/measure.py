@@ -13,7 +13,7 @@ from torch import Tensor
 from modulekge.config import Config
 from modulekge.data.filter_index import FilterIndex
 from modulekge.errors import ModulekgeError
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.training.optimizers import begin_epoch, make_optimizer
 from modulekge.training.questions import Questions
 from modulekge.training.step import Step
@@ -34,7 +34,7 @@ class PlainStep(Step):
 
     _exact_loss = Step._plain_loss
 
-    def __init__(self, model: Model, *given: Any) -> None:
+    def __init__(self, model: Embedding, *given: Any) -> None:
         super().__init__(model, *given)
         self._build, self._compile, self._tables = None, False, PlainTables(model)
 
@@ -55,7 +55,12 @@ def synchronize(device: torch.device) -> None:
 
 
 def time_steps(
-    model: Model, questions: Questions, config: Config, steps: int, rounds: int = 3, kind: type[Step] = Step
+    model: Embedding,
+    questions: Questions,
+    config: Config,
+    steps: int,
+    rounds: int = 3,
+    kind: type[Step] = Step,
 ) -> Timing:
     """Time so many steps: the median of a few rounds."""
     device = model.entity_scalar.device

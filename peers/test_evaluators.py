@@ -17,7 +17,7 @@ from modulekge.config import make_config
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
 from modulekge.evaluation.report import Report, evaluate
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.models.table import MODELS
 from modulekge.training.fit import fit
 from modulekge.training.optimizers import make_optimizer
@@ -36,7 +36,7 @@ THEIR_NAMES = {
 class Measured:
     """A model, the graph it was trained on, and what is ours to say of it."""
 
-    model: Model
+    model: Embedding
     dataset: Dataset
     report: Report
 
@@ -53,7 +53,9 @@ def measured() -> Measured:
     config = make_config(
         [{"model": {"name": "ComplEx"}, "train": {"epochs": 10, "batch": 200, "every": 100}}]
     )
-    model = Model(MODELS["ComplEx"], len(dataset.entities), dataset.n_relations_with_inverses, K, tied=True)
+    model = Embedding(
+        MODELS["ComplEx"], len(dataset.entities), dataset.n_relations_with_inverses, K, tied=True
+    )
     model.draw(torch.Generator().manual_seed(0), 0.1, 1.0)
     for _ in fit(model, dataset, make_optimizer(model, config.train), config):
         pass
@@ -134,7 +136,7 @@ def test_libkge(measured):
 
 
 def test_without_ties_all_rules_are_one(measured):
-    model = Model(
+    model = Embedding(
         MODELS["ComplEx"],
         len(measured.dataset.entities),
         measured.dataset.n_relations_with_inverses,

@@ -5,7 +5,7 @@ import torch
 from pykeen.models import ComplEx, DistMult, QuatE, RotatE, TransE
 from pykeen.triples import CoreTriplesFactory
 
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.models.table import MODELS
 
 ENTITIES, RELATIONS, K = 7, 3, 5
@@ -17,8 +17,8 @@ def factory() -> CoreTriplesFactory:
     return CoreTriplesFactory(triples, num_entities=ENTITIES, num_relations=RELATIONS)
 
 
-def drawn(name: str) -> Model:
-    model = Model(MODELS[name], ENTITIES, RELATIONS, K)
+def drawn(name: str) -> Embedding:
+    model = Embedding(MODELS[name], ENTITIES, RELATIONS, K)
     return model.draw(torch.Generator().manual_seed(0), 1.0, 1.0)
 
 
@@ -29,7 +29,7 @@ def theirs(model: torch.nn.Module) -> torch.Tensor:
         return model.score_hrt(EVERY).reshape(ENTITIES, RELATIONS, ENTITIES)
 
 
-def ours(model: Model) -> torch.Tensor:
+def ours(model: Embedding) -> torch.Tensor:
     heads, relations = EVERY[::ENTITIES, 0], EVERY[::ENTITIES, 1]
     with torch.no_grad():
         return model(heads, relations).reshape(ENTITIES, RELATIONS, ENTITIES)
@@ -76,7 +76,7 @@ def test_rotate(name):
 
     So the two agree block by block: with one block they are one model.
     """
-    model = Model(MODELS[name], ENTITIES, RELATIONS, 1).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
+    model = Embedding(MODELS[name], ENTITIES, RELATIONS, 1).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
     other = RotatE(triples_factory=factory(), embedding_dim=1)
     action = model.spec.rotation if name == "RotatE" else model.spec.scaling
     turns = action.group.point(model.relation_rotation if name == "RotatE" else model.relation_scaling)

@@ -20,7 +20,7 @@ from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.evaluation.evaluate import rank
 from modulekge.machine import compiled, repeatable
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.models.spec import Build, ModelSpec
 from modulekge.models.table import MODELS, TABLE_1
 from modulekge.training import step as steps
@@ -48,9 +48,9 @@ def graph() -> Dataset:
     return Dataset("random", *vocabularies, triples[100:], triples[:50], triples[50:100])
 
 
-def fresh(spec: ModelSpec, dataset: Dataset, device: str, back: float = 0.0) -> Model:
+def fresh(spec: ModelSpec, dataset: Dataset, device: str, back: float = 0.0) -> Embedding:
     """The same random weights on any device."""
-    model = Model(spec, ENTITIES, dataset.n_relations_with_inverses, K)
+    model = Embedding(spec, ENTITIES, dataset.n_relations_with_inverses, K)
     model.back = Back(RerankConfig(back, back, back), dataset.questions("train"))
     return model.draw(torch.Generator().manual_seed(1), 0.3, 1.0).to(device)
 

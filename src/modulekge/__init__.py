@@ -19,7 +19,7 @@ from modulekge.explain.explanation import Explanation, explain
 from modulekge.explain.relation_patterns import RelationPatterns, relation_patterns
 from modulekge.export.formats import Export, export
 from modulekge.export.index import EntityIndex
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.models.spec import ModelSpec, row
 from modulekge.models.table import MODELS
 from modulekge.run.add import add
@@ -41,11 +41,11 @@ __all__ = [
     "Answer",
     "Calibration",
     "Dataset",
+    "Embedding",
     "EntityIndex",
     "Explanation",
     "Export",
     "Link",
-    "Model",
     "ModelSpec",
     "PredictionSet",
     "Predictor",

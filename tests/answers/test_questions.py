@@ -16,7 +16,7 @@ from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import DataError, ModulekgeError, QuestionError, RunError
 from modulekge.evaluation.evaluate import rank
 from modulekge.evaluation.odds import log_odds, marked
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.models.table import MODELS
 from modulekge.run.calibrate import calibrate
 from modulekge.run.folder import RunFolder
@@ -46,7 +46,7 @@ def graph() -> Dataset:
 def asked_run(path, spec="ComplEx", tied=False, bias=False) -> Predictor:
     """A run of a model as it is drawn: what is asked here does not depend on training."""
     dataset = graph()
-    model = Model(MODELS[spec], N, 2 * R, 4, tied, bias).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
+    model = Embedding(MODELS[spec], N, 2 * R, 4, tied, bias).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
     config = make_config([{"model": {"name": spec, "k": 4}}])
     return Predictor(Run(RunFolder.create(path / "run", config, dataset), config, dataset, model))
 

@@ -16,12 +16,12 @@ from modulekge.evaluation import odds as odds_module
 from modulekge.evaluation.calibration import Calibration, Line, calibrate, fit_line
 from modulekge.evaluation.odds import FARTHEST, log_odds, relation_scores, scored_batches
 from modulekge.evaluation.reliability import Meter
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.models.table import MODELS
 
 
 def drawn(dataset, spec="DistMult", tied=False, bias=False, scale=1.0):
-    model = Model(MODELS[spec], len(dataset.entities), dataset.n_relations_with_inverses, 4, tied, bias)
+    model = Embedding(MODELS[spec], len(dataset.entities), dataset.n_relations_with_inverses, 4, tied, bias)
     return model.draw(torch.Generator().manual_seed(0), scale, 1.0)
 
 

@@ -8,12 +8,12 @@ import resource
 import torch
 from modulekge.data.filter_index import FilterIndex
 from modulekge.evaluation import evaluate
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.models.table import MODELS
 
 torch.set_num_threads(1)
 entities = 20_000
-model = Model(MODELS["DistMult"], entities, 4, 4).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
+model = Embedding(MODELS["DistMult"], entities, 4, 4).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
 sizes = torch.tensor([entities, 4, entities])
 questions = (torch.rand(6_000, 3, generator=torch.Generator().manual_seed(1)) * sizes).long()
 known = FilterIndex.of(questions, 4)

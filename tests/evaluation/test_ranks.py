@@ -11,7 +11,7 @@ from modulekge.data.filter_index import FilterIndex
 from modulekge.evaluation.evaluate import rank, rank_in_batches
 from modulekge.evaluation.ranks import TIES, Ranks
 from modulekge.models import scorer
-from modulekge.models.embedding import EmbeddingScorer, Model
+from modulekge.models.embedding import Embedding, EmbeddingScorer
 from modulekge.models.table import MODELS
 
 VALUES = st.sampled_from([0.0, 1.0, 1.0, 2.0, -1.0, math.inf, -math.inf, math.nan])
@@ -64,7 +64,7 @@ def test_nan_never_ranks_first_under_any_rule():
 
 
 def model(n=30, relations=4):
-    made = Model(MODELS["ModulE-HH"], n, relations, 3)
+    made = Embedding(MODELS["ModulE-HH"], n, relations, 3)
     return made.draw(torch.Generator().manual_seed(0), 1.0, 1.0)
 
 

@@ -9,7 +9,7 @@ from modulekge.data.dataset import Dataset
 from modulekge.errors import DataError
 from modulekge.evaluation.metrics import bootstrap, metrics
 from modulekge.evaluation.report import evaluate
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.models.table import MODELS
 
 approx = pytest.approx
@@ -44,7 +44,7 @@ def test_the_interval_has_the_width_theory_gives_it():
 
 @pytest.fixture
 def report(family):
-    model = Model(MODELS["ModulE-RC"], len(family.entities), family.n_relations_with_inverses, 4)
+    model = Embedding(MODELS["ModulE-RC"], len(family.entities), family.n_relations_with_inverses, 4)
     return evaluate(model.draw(torch.Generator().manual_seed(0), 1.0, 1.0).scorer(), family, "train")
 
 
@@ -68,7 +68,7 @@ def test_a_report_is_plain_json_and_states_its_protocol(report):
 
 
 def test_unseen_entities_are_kept_and_reported_apart(family):
-    model = Model(MODELS["ModulE-RC"], len(family.entities), family.n_relations_with_inverses, 4)
+    model = Embedding(MODELS["ModulE-RC"], len(family.entities), family.n_relations_with_inverses, 4)
     model.draw(torch.Generator().manual_seed(0), 1.0, 1.0)
     train = family.train[(family.train[:, [0, 2]] != 7).all(1)]
     test = torch.cat([family.test, torch.tensor([[5, 0, 7]])])
@@ -81,4 +81,4 @@ def test_unseen_entities_are_kept_and_reported_apart(family):
 def test_an_empty_split_is_refused(family):
     empty = Dataset("d", family.entities, family.relations, family.train, family.valid, family.test[:0])
     with pytest.raises(DataError, match="the test split has no triples"):
-        evaluate(Model(MODELS["DistMult"], 8, 6, 2).scorer(), empty)
+        evaluate(Embedding(MODELS["DistMult"], 8, 6, 2).scorer(), empty)

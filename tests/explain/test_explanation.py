@@ -12,7 +12,7 @@ from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import ModulekgeError
 from modulekge.explain.explanation import explain, influences
 from modulekge.explain.paths import Walks
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.models.table import MODELS
 from modulekge.run.train import train
 
@@ -108,7 +108,7 @@ def test_removing_the_supports_lowers_the_score_more_than_removing_others(run, c
 @pytest.mark.parametrize("name", MODELS)
 def test_influence_is_the_product_of_slopes_in_every_row(name, couples):
     """Against slopes taken of one fact after another through the model's own tables."""
-    model = Model(MODELS[name], len(couples.entities), couples.n_relations_with_inverses, 3)
+    model = Embedding(MODELS[name], len(couples.entities), couples.n_relations_with_inverses, 3)
     model.draw(torch.Generator().manual_seed(0), 1.0, 1.0)
     triple, n = (1, 0, 0), len(couples.relations)
     facts = torch.tensor([(0, 0, 1), (0, 1, 48), (2, 0, 1), (1, 2, 55)])
@@ -125,7 +125,7 @@ def test_influence_is_the_product_of_slopes_in_every_row(name, couples):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_an_entity_is_nearest_to_itself_in_every_row(name):
-    model = Model(MODELS[name], 6, 2, 4).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
+    model = Embedding(MODELS[name], 6, 2, 4).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
     with torch.no_grad():
         likeness = model.likeness(torch.arange(6), model.entities())
     assert likeness.argmax(1).tolist() == list(range(6))
@@ -133,7 +133,7 @@ def test_an_entity_is_nearest_to_itself_in_every_row(name):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_row_can_be_moved_by_two_relations(name):
-    model = Model(MODELS[name], 5, 4, 3).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
+    model = Embedding(MODELS[name], 5, 4, 3).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
     heads, first, second = torch.tensor([0, 3]), torch.tensor([1, 2]), torch.tensor([3, 0])
     with torch.no_grad():
         through = model.queries_through(heads, first, second)
@@ -145,7 +145,7 @@ def test_two_moves_in_a_row_as_the_models_write_them():
     """TransE: h + r + q. RotatE: h e^(i r) e^(i q). HAKE: the modulus that fits best is moved again."""
     heads, first, second = torch.tensor([0, 3]), torch.tensor([1, 2]), torch.tensor([3, 0])
     models = {
-        name: Model(MODELS[name], 5, 4, 3).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
+        name: Embedding(MODELS[name], 5, 4, 3).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
         for name in ("TransE", "RotatE-xy", "HAKE")
     }
     with torch.no_grad():

@@ -10,7 +10,7 @@ import torch
 from modulekge.algebra.parametrizations import EXPONENTIAL
 from modulekge.config import make_config
 from modulekge.kernels import entities_compiled
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.models.spec import row
 from modulekge.models.table import MODELS
 from modulekge.training import exact
@@ -42,7 +42,7 @@ def test_loops_step_as_plain_tables(family, spec, spans, monkeypatch):
     config = make_config([{"penalty": {"strength": 0.1}, "train": {"batch": 6}}])
     questions, results = Questions.of(family, config.loss, torch.device("cpu")), []
     for fused in (True, False):
-        model = Model(spec, 8, family.n_relations_with_inverses, 5).draw(
+        model = Embedding(spec, 8, family.n_relations_with_inverses, 5).draw(
             torch.Generator().manual_seed(0), 1.0, 1.0
         )
         model.entity_vector.data[3] = 0

@@ -7,7 +7,7 @@ import torch
 
 from modulekge.algebra.parametrizations import EXPONENTIAL
 from modulekge.config import make_config
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.models.spec import row
 from modulekge.models.table import MODELS
 from modulekge.training import exact, optimizers
@@ -113,7 +113,7 @@ def test_fused_tables_step_as_plain_ones(kernels, entity_kernels, family, spec, 
     results = []
     for fused in (True, False):
         monkeypatch.setattr(exact, "kernels", lambda *_, fused=fused: kernels if fused else None)
-        model = Model(spec, 8, family.n_relations_with_inverses, 5, "tied" in answers)
+        model = Embedding(spec, 8, family.n_relations_with_inverses, 5, "tied" in answers)
         model.draw(torch.Generator().manual_seed(0), 1.0, 1.0).to(DEVICE)
         model.entity_vector.data[3] = 0
         rate = torch.tensor(0.1, device=DEVICE)
@@ -139,7 +139,7 @@ def test_fused_tables_in_half_precision(kernels, entity_kernels, family, name, m
     questions = Questions.of(family, config.loss, torch.device(DEVICE))
     results = []
     for fused in (True, False):
-        model = Model(MODELS[name], 8, family.n_relations_with_inverses, 5)
+        model = Embedding(MODELS[name], 8, family.n_relations_with_inverses, 5)
         model.draw(torch.Generator().manual_seed(0), 1.0, 1.0).to(DEVICE)
         tables = [table for table in model.parameters() if table.numel()]
         optimizer = GpuAdagrad(tables, lr=torch.tensor(0.1, device=DEVICE))
@@ -153,7 +153,7 @@ def test_fused_tables_in_half_precision(kernels, entity_kernels, family, name, m
         assert half.build(slice(0, 8)).dtype == torch.bfloat16
     (loss, ours), (other, theirs) = results
     assert loss == pytest.approx(other, rel=0.005)
-    before = Model(MODELS[name], 8, family.n_relations_with_inverses, 5).draw(
+    before = Embedding(MODELS[name], 8, family.n_relations_with_inverses, 5).draw(
         torch.Generator().manual_seed(0), 1.0, 1.0
     )
     starts = [table.detach().to(DEVICE) for table in before.parameters() if table.numel()]

@@ -16,7 +16,7 @@ from modulekge.evaluation.metrics import metrics
 from modulekge.evaluation.report import evaluate
 from modulekge.export.hub import write_hub
 from modulekge.export.index import EntityIndex
-from modulekge.models.embedding import EmbeddingScorer, Model
+from modulekge.models.embedding import Embedding, EmbeddingScorer
 from modulekge.models.reranked import Reranked
 from modulekge.models.scorer import Scorer
 from modulekge.models.table import MODELS
@@ -34,7 +34,7 @@ WEIGHTS = RerankConfig(inverse=0.7, hubness=0.4, prior=0.3)
 
 
 def drawn(name, tied, bias):
-    model = Model(MODELS[name], N, 2 * R, 4, tied, bias)
+    model = Embedding(MODELS[name], N, 2 * R, 4, tied, bias)
     model.draw(torch.Generator().manual_seed(1), 0.5, 1.0)
     torch.nn.init.normal_(model.entity_bias)
     return model

@@ -12,7 +12,7 @@ from modulekge.algebra.scores import SCORES
 from modulekge.config import Config, make_config
 from modulekge.errors import ModulekgeError
 from modulekge.evaluation.evaluate import rank
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.models.references import reference
 from modulekge.models.spec import row
 from modulekge.models.table import ABLATIONS, MODELS, READINGS, TABLE_1, named, spec_of
@@ -25,8 +25,8 @@ CHARTS = pytest.mark.parametrize("parametrization", UNIT_PARAMETRIZATIONS.values
 H, R = torch.tensor([0, 3, 5]), torch.tensor([1, 0, 3])
 
 
-def drawn(spec, k: int = 4) -> Model:
-    model = Model(spec, 6, 4, k).to(torch.get_default_dtype())
+def drawn(spec, k: int = 4) -> Embedding:
+    model = Embedding(spec, 6, 4, k).to(torch.get_default_dtype())
     return model.draw(torch.Generator().manual_seed(1), 1.0, 1.0)
 
 
@@ -296,14 +296,14 @@ def test_what_can_be_tied():
     }  # fmt: skip
     assert not row("x", "R", "C", "(R,+)", "U(1)", "distance").tieable  # what is added is then turned
     with pytest.raises(ModulekgeError, match="no adjoints"):
-        Model(MODELS["ModulE-HH"], 6, 4, 4, tied=True)
+        Embedding(MODELS["ModulE-HH"], 6, 4, 4, tied=True)
 
 
 @pytest.mark.usefixtures("double")
 @CHARTS
 @pytest.mark.parametrize("spec", TIEABLE, ids=lambda s: s.name)
 def test_tied_relations_give_a_triple_one_score_whichever_end_is_asked_for(spec, parametrization):
-    model = Model(spec.parametrized(parametrization), 6, 4, 4, tied=True).double()
+    model = Embedding(spec.parametrized(parametrization), 6, 4, 4, tied=True).double()
     model.draw(torch.Generator().manual_seed(1), 1.0, 1.0)
     for table in (model.relation_scaling, model.relation_rotation):
         assert len(table) == 2
@@ -388,7 +388,7 @@ def test_each_row_overfits_a_tiny_graph(spec, family):
             {"model": {"scalar_scale": 0.1}},
         ]
     )
-    model = Model(spec, len(family.entities), family.n_relations_with_inverses, 12)
+    model = Embedding(spec, len(family.entities), family.n_relations_with_inverses, 12)
     model.draw(torch.Generator().manual_seed(0), 0.1, 1.0)
     least = 0.9 if spec.name.startswith("TransE") else 0.95  # a translation cannot be symmetric
 
@@ -420,7 +420,7 @@ def test_each_row_says_where_it_comes_from(spec):
 
 def test_learned_weights_start_where_the_recipe_says():
     config = make_config([{"model": {"name": "HAKE", "score_weights": [0.5, 0.25]}}])
-    assert Model(spec_of(config.model), 6, 4, 2).score_weights.tolist() == [0.5, 0.25]
+    assert Embedding(spec_of(config.model), 6, 4, 2).score_weights.tolist() == [0.5, 0.25]
     with pytest.raises(ModulekgeError, match="has 2 weights"):
         spec_of(make_config([{"model": {"name": "HAKE", "score_weights": [0.5]}}]).model)
     with pytest.raises(ModulekgeError, match="expected a list of numbers"):
@@ -437,7 +437,7 @@ def test_a_configuration_can_name_a_row_change_it_or_spell_out_a_new_one():
 
 
 def _moves_to_where_entities_are(spec):
-    model = Model(spec, 3, 2, 2).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
+    model = Embedding(spec, 3, 2, 2).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
     queries, entities = model.queries(torch.tensor([0]), torch.tensor([1])), model.entities()
     extra = 1 if spec.score.name in ("split", "weighted") else 0
     assert queries.shape[1] == entities.shape[1] + extra == spec.query_size

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from modulekge.config import LossConfig, make_config
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.models.table import MODELS
 from modulekge.training import exact as module
 from modulekge.training.exact import Target, exact, softmax_
@@ -20,7 +20,7 @@ KINDS = pytest.mark.parametrize("kind", ["softmax", "logistic"])
 
 def setup(family, spec, dtype, **loss):
     config = LossConfig(**loss)
-    model = Model(spec, 8, family.n_relations_with_inverses, 4, bias=True).to(dtype)
+    model = Embedding(spec, 8, family.n_relations_with_inverses, 4, bias=True).to(dtype)
     model.draw(torch.Generator().manual_seed(0), 1.0, 1.0)
     torch.nn.init.normal_(model.entity_bias)
     questions = Questions.of(family, config, torch.device("cpu"))
@@ -91,7 +91,7 @@ def test_a_step_follows_the_slopes_of_the_plain_loss(family, answers, name, rela
     for way in (Step._exact_loss, Step._plain_loss):
         settings = {"loss": {"answers": answers, "relations": relations}, "penalty": {"strength": 0.1}}
         config = make_config([{"train": {"batch": 5}}, settings])
-        model = Model(MODELS[name], 8, family.n_relations_with_inverses, 4).double()
+        model = Embedding(MODELS[name], 8, family.n_relations_with_inverses, 4).double()
         model.draw(torch.Generator().manual_seed(0), 1.0, 1.0)
         questions = Questions.of(family, config.loss, torch.device("cpu"))
         step = Step(model, questions, make_optimizer(model, config.train), config)

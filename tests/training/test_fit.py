@@ -8,7 +8,7 @@ from modulekge.config import make_config
 from modulekge.data.batches import batches
 from modulekge.errors import ConfigError, TrainingError
 from modulekge.evaluation.evaluate import rank
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.models.table import MODELS
 from modulekge.training import fit as fitting
 from modulekge.training import optimizers
@@ -19,7 +19,7 @@ from modulekge.training.optimizers import make_optimizer, matmul_precision, pick
 
 def setup(family, name="ModulE-HH", **train):
     config = make_config([{"train": {"epochs": 3, "batch": 5, "every": 2, **train}}])
-    model = Model(MODELS[name], len(family.entities), family.n_relations_with_inverses, 4)
+    model = Embedding(MODELS[name], len(family.entities), family.n_relations_with_inverses, 4)
     model.draw(torch.Generator().manual_seed(0), 1e-3, 1.0)
     return model, make_optimizer(model, config.train), config
 
@@ -119,7 +119,7 @@ def test_every_objective_learns_the_train_triples(family, name):
         {"train": {"epochs": 60, "batch": 8, "every": 60, "dropout": 0.05}},
     ]
     config = make_config(layers)
-    model = Model(MODELS["ModulE-HH"], 8, family.n_relations_with_inverses, 12, bias=True)
+    model = Embedding(MODELS["ModulE-HH"], 8, family.n_relations_with_inverses, 12, bias=True)
     model.draw(torch.Generator().manual_seed(0), 0.1, 1.0)
     for _ in fit(model, family, make_optimizer(model, config.train), config):
         pass

@@ -5,7 +5,7 @@ from torch.nn import functional as F
 from modulekge.config import LossConfig, RegularizerConfig, make_config
 from modulekge.data.filter_index import FilterIndex
 from modulekge.errors import ConfigError
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.models.table import MODELS
 from modulekge.training.losses import LOSSES, Answers, average, logistic, self_adversarial, softmax
 from modulekge.training.questions import (
@@ -124,7 +124,7 @@ def test_a_question_of_several_answers_weighs_what_they_do_on_average(family):
 
 def setup(family, name="RotatE", **loss):
     config = LossConfig(**loss)
-    model = Model(MODELS[name], 8, family.n_relations_with_inverses, 4, bias=True)
+    model = Embedding(MODELS[name], 8, family.n_relations_with_inverses, 4, bias=True)
     model.draw(torch.Generator().manual_seed(0), 1.0, 1.0)
     torch.nn.init.normal_(model.entity_bias)
     questions = Questions.of(family, config, torch.device("cpu"))
@@ -195,7 +195,7 @@ LINEAR = [s for s in MODELS.values() if s.score.name == "inner" and s.name != "B
 
 @pytest.mark.parametrize("spec", LINEAR, ids=lambda s: s.name)
 def test_relations_are_scored_as_their_triples_are(spec):
-    model = Model(spec, 6, 4, 3).double().draw(torch.Generator().manual_seed(0), 1.0, 1.0)
+    model = Embedding(spec, 6, 4, 3).double().draw(torch.Generator().manual_seed(0), 1.0, 1.0)
     heads, tails = torch.tensor([0, 3, 5, 2]), torch.tensor([1, 4, 5, 0])
     by_triple = [model(heads, torch.full((4,), r)).gather(1, tails[:, None]) for r in range(4)]
     close(model.relation_scores(heads, tails), torch.cat(by_triple, 1))
@@ -203,7 +203,7 @@ def test_relations_are_scored_as_their_triples_are(spec):
 
 def test_relations_that_scores_are_not_linear_in_are_refused():
     for name in ("RotatE", "BiQUE"):
-        model = Model(MODELS[name], 6, 4, 3).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
+        model = Embedding(MODELS[name], 6, 4, 3).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
         with pytest.raises(ConfigError, match="not linear"):
             model.relation_scores(torch.tensor([0]), torch.tensor([1]))
 
@@ -211,7 +211,7 @@ def test_relations_that_scores_are_not_linear_in_are_refused():
 @pytest.mark.parametrize(("form", "root"), [("power", 1.0), ("rooted", 1 / 3)])
 def test_penalty_is_phi_of_the_combined_elements(form, root):
     """lambda / B sum (2 |h|^3 + 0.5 |r|^3 + 2 |t|^3), with r the module element s_r v_r."""
-    model = Model(MODELS["ModulE-HH"], 6, 4, 5).double().draw(torch.Generator().manual_seed(0), 1.0, 1.0)
+    model = Embedding(MODELS["ModulE-HH"], 6, 4, 5).double().draw(torch.Generator().manual_seed(0), 1.0, 1.0)
     h, r, t = torch.tensor([[0, 1, 2], [3, 0, 3], [5, 2, 0]]).unbind(1)
     e, spec = model.entities(), model.spec
     relation = spec.algebra.mul(model.relation_scaling, spec.rotation.group.point(model.relation_rotation))
@@ -225,7 +225,7 @@ def test_penalty_is_phi_of_the_combined_elements(form, root):
 
 def test_dura():
     """lambda / B sum a (|h|^2 + |t|^2) + b (|h r|^2 + |t r|^2), products computed, not their norms."""
-    model = Model(MODELS["ComplEx"], 6, 4, 5).double().draw(torch.Generator().manual_seed(0), 1.0, 1.0)
+    model = Embedding(MODELS["ComplEx"], 6, 4, 5).double().draw(torch.Generator().manual_seed(0), 1.0, 1.0)
     h, r, t = torch.tensor([[0, 1, 2], [3, 0, 3], [5, 2, 0]]).unbind(1)
     e, q = (torch.complex(*x.unbind(1)) for x in (model.entity_scalar, model.relation_scaling))
     own = e[h].abs() ** 2 + e[t].abs() ** 2
@@ -236,7 +236,7 @@ def test_dura():
 
 def test_penalty_takes_a_head_with_what_the_relation_adds(family):
     """BiQUE's relation is (b, g) with 8 numbers each; the head counts as |h + b|, the relation as |g|."""
-    model = Model(MODELS["BiQUE"], 8, family.n_relations_with_inverses, 3)
+    model = Embedding(MODELS["BiQUE"], 8, family.n_relations_with_inverses, 3)
     model.draw(torch.Generator().manual_seed(0), 1.0, 1.0)
     h, r, t = torch.tensor([0, 1, 5]), torch.tensor([0, 3, 1]), torch.tensor([2, 2, 7])
     entity, relation = model.entity_scalar, model.relation_scaling
@@ -252,7 +252,7 @@ def test_penalty_takes_a_head_with_what_the_relation_adds(family):
 
 def test_penalty_of_unit_elements_moves_nothing():
     for name in ("ModulE-HH-vector", "ModulE-HH-unit"):
-        model = Model(MODELS[name], 6, 4, 5).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
+        model = Embedding(MODELS[name], 6, 4, 5).draw(torch.Generator().manual_seed(0), 1.0, 1.0)
         ids = torch.tensor([0, 1])
         close(model.relation_norms(ids), torch.ones(2, 5, dtype=model.relation_norms(ids).dtype))
         assert not model.relation_norms(ids).requires_grad

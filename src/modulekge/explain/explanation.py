@@ -13,7 +13,7 @@ from modulekge.data.dataset import Dataset, Split
 from modulekge.errors import QuestionError
 from modulekge.evaluation.evaluate import rank
 from modulekge.explain.paths import Evidence, Pattern, Walk, Walks, sample
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.models.scorer import Scorer
 from modulekge.run.run import Run, load
 from modulekge.shapes import Entities, Triples
@@ -149,7 +149,7 @@ def facts_around(dataset: Dataset, triple: tuple[int, int, int]) -> tuple[Triple
 
 
 def influences(
-    model: Model, facts: Triples, triple: tuple[int, int, int], n_relations: int
+    model: Embedding, facts: Triples, triple: tuple[int, int, int], n_relations: int
 ) -> Float[Tensor, " facts"]:
     r"""$\langle \nabla f(fact), \nabla f(triple) \rangle$ by the numbers of the triple's head and tail.
 
@@ -166,7 +166,7 @@ def influences(
     return total
 
 
-def _gradients(model: Model, triples: Triples, n_relations: int) -> Float[Tensor, "m 2 numbers"]:
+def _gradients(model: Embedding, triples: Triples, n_relations: int) -> Float[Tensor, "m 2 numbers"]:
     """Return the gradient of each triple's score, both directions added, by the numbers of its two ends."""
     m = len(triples)
     ends, relations = triples[:, [0, 2]].T.flatten(), triples[:, 1]

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from modulekge.explain.paths import Evidence, Walks, sample
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.run.run import Run, load
 from modulekge.shapes import Ids
 
@@ -189,7 +189,7 @@ class _Comparison:
         return self.run.model.scores(self._moved(heads, moves), self.table, self.candidates)
 
     def _moved(self, heads: Ids, moves: Int[Tensor, "b steps"]) -> Tensor:
-        model: Model = self.run.model
+        model: Embedding = self.run.model
         if moves.shape[1] == 1:
             return model.queries(heads, moves[:, 0])
         return model.queries_through(heads, moves[:, 0], moves[:, 1])

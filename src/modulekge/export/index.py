@@ -15,7 +15,7 @@ from modulekge.algebra.norms import N
 from modulekge.data.dataset import Split
 from modulekge.errors import ModulekgeError, QuestionError, RunError
 from modulekge.export.vectors import Vectors, entity_vectors, query_vectors
-from modulekge.models.embedding import Model, Some
+from modulekge.models.embedding import Embedding, Some
 from modulekge.models.scorer import batch_size
 from modulekge.run.checkpoint import weights_hash
 from modulekge.run.files import read_json, write_file
@@ -164,11 +164,11 @@ def write_index(run: Run, path: Path, *, expansion: int = EXPANSION) -> str:
     return f"{built}; recall@10 {share:.4f} on the questions of valid with expansion {expansion}"
 
 
-def _metric(model: Model) -> str:
+def _metric(model: Embedding) -> str:
     return _METRICS.get(model.spec.score.name, "l2sq")
 
 
-def _entity_points(model: Model, rows: Some) -> Vectors:
+def _entity_points(model: Embedding, rows: Some) -> Vectors:
     r"""What is indexed: the vectors, or $(t, |t|^2)$ where each question weighs the blocks differently."""
     if _metric(model) == "l2sq" or model.spec.score.name == "inner":
         return entity_vectors(model, rows)
@@ -178,7 +178,7 @@ def _entity_points(model: Model, rows: Some) -> Vectors:
     return torch.cat([t, N(t)[:, None]], 1).flatten(1)
 
 
-def _query_points(model: Model, q: Queries) -> Vectors:
+def _query_points(model: Embedding, q: Queries) -> Vectors:
     r"""What is asked with: the queries, or what makes $-\sum_i w_i^2 |q_i - t_i|^2$ an inner product.
 
     But for a number of the question alone. The squares stand in for the score's sum of roots, which then

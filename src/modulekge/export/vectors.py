@@ -15,7 +15,7 @@ from torch import Tensor
 from modulekge.algebra.groups import Group
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import ConfigError
-from modulekge.models.embedding import Model, Some, take
+from modulekge.models.embedding import Embedding, Some, take
 from modulekge.run.run import Run
 from modulekge.shapes import Queries
 
@@ -39,7 +39,7 @@ _CODE = {
 }
 
 
-def entity_vectors(model: Model, rows: Some = slice(None)) -> Vectors:
+def entity_vectors(model: Embedding, rows: Some = slice(None)) -> Vectors:
     r"""$s_e \odot v_e$, flattened; of an inner product with a bias, $(s_e \odot v_e, b_e)$.
 
     Where the score is an inner product, it is that of these with :func:`query_vectors`.
@@ -48,18 +48,18 @@ def entity_vectors(model: Model, rows: Some = slice(None)) -> Vectors:
     return torch.cat([vectors, take(model.entity_bias, rows)[:, None]], 1) if _joined(model) else vectors
 
 
-def query_vectors(model: Model, queries: Queries) -> Vectors:
+def query_vectors(model: Embedding, queries: Queries) -> Vectors:
     """Queries, flattened; a 1 more meets the bias of an inner product."""
     vectors = queries.flatten(1)
     return torch.cat([vectors, vectors.new_ones(len(vectors), 1)], 1) if _joined(model) else vectors
 
 
-def _joined(model: Model) -> bool:
+def _joined(model: Embedding) -> bool:
     """Whether the bias is one more number of the vectors."""
     return model.spec.score.name == "inner" and len(model.entity_bias) > 0
 
 
-def _apart(model: Model) -> bool:
+def _apart(model: Embedding) -> bool:
     """Whether there is a bias that no vector can hold: one that is added to a distance."""
     return model.spec.score.name != "inner" and len(model.entity_bias) > 0
 
@@ -156,7 +156,7 @@ this model, not that they are linked: links are scores of queries with entities.
 """
 
 
-def _code(model: Model) -> str:
+def _code(model: Embedding) -> str:
     """Python that scores with the arrays alone."""
     code = _CODE[model.spec.score.name]
     lines = [

@@ -26,7 +26,7 @@ def take(table: Tensor, rows: Some) -> Tensor:
     return table[rows] if isinstance(rows, slice) else table.index_select(0, rows)
 
 
-class Model(nn.Module):
+class Embedding(nn.Module):
     r"""Score of $(h, r, t)$: the row's score of $T_{s_r}(s_h) \odot T_{v_r}(v_h)$ with $s_t \odot v_t$.
 
     Everything above sees only :meth:`queries` against the table :meth:`entities`. Where several processes
@@ -67,7 +67,7 @@ class Model(nn.Module):
         self.score_weights = nn.Parameter(torch.tensor(spec.score.weights, dtype=torch.float32))
 
     @torch.no_grad()
-    def draw(self, generator: Generator, scalar_scale: float, vector_scale: float) -> "Model":
+    def draw(self, generator: Generator, scalar_scale: float, vector_scale: float) -> "Embedding":
         """Start from random numbers: free elements at one scale, parametrizations of unit ones at another.
 
         Every process draws the rows of all, some at a time, so that how many there are makes no difference.
@@ -89,13 +89,13 @@ class Model(nn.Module):
                     table[low - first : high - first] = part * scales.get(group.parametrization.kind, 1.0)
         return self
 
-    def part(self, count: int, relations: int = 0, bias: bool = False) -> "Model":
+    def part(self, count: int, relations: int = 0, bias: bool = False) -> "Embedding":
         """Return a model of so many entities and relations, yet unnamed, in this process.
 
         All else, and without a number all relations, it shares with this one.
         """
         bias = bias and self.entity_bias.numel() > 0
-        part = Model(self.spec, count, relations * (2 if self.tied else 1), self.k, self.tied, bias)
+        part = Embedding(self.spec, count, relations * (2 if self.tied else 1), self.k, self.tied, bias)
         part.to(self.entity_scalar)
         if relations == 0:
             part.relation_scaling, part.relation_rotation = self.relation_tables
@@ -103,7 +103,7 @@ class Model(nn.Module):
         return part
 
     @torch.no_grad()
-    def gather(self, ids: Ids, part: "Model") -> None:
+    def gather(self, ids: Ids, part: "Embedding") -> None:
         """Make a part of as many entities one of these, whoever holds them."""
         pairs = [pair for pair in zip(self.entity_tables, part.entity_tables, strict=True) if pair[1].numel()]
         places, here = self.places(ids)
@@ -117,13 +117,13 @@ class Model(nn.Module):
             few.copy_(rows)
 
     @torch.no_grad()
-    def gather_relations(self, relations: Ids, part: "Model") -> None:
+    def gather_relations(self, relations: Ids, part: "Embedding") -> None:
         """Make a part of as many relations one of these; one that shares all of them has them already."""
         for table, few in zip(self.relation_tables, part.relation_tables, strict=True):
             if few is not table:
                 torch.index_select(table, 0, self.relation_rows(relations), out=few)
 
-    def part_rows(self, relations: Ids, part: "Model") -> Some:
+    def part_rows(self, relations: Ids, part: "Embedding") -> Some:
         """Return by which rows such a part is asked for these relations."""
         if part.relation_scaling is self.relation_scaling:
             return relations
@@ -266,7 +266,7 @@ class Model(nn.Module):
 class EmbeddingScorer(Scorer):
     """The scores of an embedding as it is now; its entities are built once."""
 
-    def __init__(self, model: Model, at_once: int = _NUMBERS, kept: int = _KEPT) -> None:
+    def __init__(self, model: Embedding, at_once: int = _NUMBERS, kept: int = _KEPT) -> None:
         """Make queries of ``at_once`` numbers at a time; if they are few, keep those of a relation."""
         self.model, self.workers, self._at_once, self._most_kept = model, model.workers, at_once, kept
         with torch.no_grad():

@@ -16,7 +16,7 @@ from modulekge.data.addition import Addition, enlarge
 from modulekge.data.batches import batches
 from modulekge.data.reading import named_facts, read_facts
 from modulekge.errors import ConfigError, RunError, TrainingError
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.run.checkpoint import new_model
 from modulekge.run.files import as_text
 from modulekge.run.folder import RunFolder
@@ -115,7 +115,7 @@ def free_folder(path: Path) -> Path:
 
 
 @torch.no_grad()
-def _larger(run: Run, addition: Addition) -> Model:
+def _larger(run: Run, addition: Addition) -> Embedding:
     """Return a model with the rows of the old one, where new relations are drawn and new entities average.
 
     A new entity starts as the mean, over its facts, of what answers the same relation elsewhere: there the
@@ -158,7 +158,7 @@ def _place(whole: Tensor, part: Tensor, name: str, tied: bool) -> None:
         large[: len(small)] = small
 
 
-def _fold(model: Model, old: Model, addition: Addition, config: Config) -> dict[str, Tensor]:
+def _fold(model: Embedding, old: Embedding, addition: Addition, config: Config) -> dict[str, Tensor]:
     """Fit the rows of what is new by the run's own loss; return the sums of Adagrad, 0 in old rows.
 
     Every epoch asks all that is new and a sample of the rest, which says what new entities do not answer
@@ -212,7 +212,7 @@ def _asks_new(questions: Questions, addition: Addition, config: Config) -> Bool[
     return torch.zeros_like(heads, dtype=torch.bool).index_fill(0, rows[new], True)
 
 
-def _optimizer(model: Model, run: Run, sums: Mapping[str, Tensor], config: Config) -> Optimizer:
+def _optimizer(model: Embedding, run: Run, sums: Mapping[str, Tensor], config: Config) -> Optimizer:
     """Return an optimiser that remembers of old rows what the run's own did, if that was kept."""
     optimizer = make_optimizer(model, config.train)
     if not run.folder.checkpoint.exists():

@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 from modulekge.config import Config, RerankConfig
 from modulekge.data.dataset import Dataset
 from modulekge.errors import ConfigError, RunError
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.models.reranked import NOT_RERANKED, Reranked
 from modulekge.models.table import spec_of
 from modulekge.run.files import Part, read_tensors, write_tensors
@@ -25,7 +25,7 @@ _OFFSET = "offset:"  # before the number of a relation
 _STATE = "optimizer:"  # before the names of the optimiser's tensors in a checkpoint
 
 
-def new_model(config: Config, dataset: Dataset, workers: Workers = ALONE) -> Model:
+def new_model(config: Config, dataset: Dataset, workers: Workers = ALONE) -> Embedding:
     """Return an undrawn model of the configured row for a graph."""
     if config.rerank != NOT_RERANKED and workers.shards > 1:
         raise ConfigError(
@@ -33,17 +33,17 @@ def new_model(config: Config, dataset: Dataset, workers: Workers = ALONE) -> Mod
             "torchrun or with train.shards = 1, or train without [rerank] and rerank the run after that"
         )
     spec, k, tied = spec_of(config.model), config.model.k, config.model.reciprocal == "tied"
-    return Model(
+    return Embedding(
         spec, len(dataset.entities), dataset.n_relations_with_inverses, k, tied, config.model.bias, workers
     )
 
 
-def write_weights(path: Path, model: Model, metadata: Mapping[str, str] | None = None) -> None:
+def write_weights(path: Path, model: Embedding, metadata: Mapping[str, str] | None = None) -> None:
     """Write the tables of a model; each process those of its rows."""
     write_tensors(path, _parts(model, model.state_dict()), metadata, model.workers)
 
 
-def weights_hash(model: Model) -> str:
+def weights_hash(model: Embedding) -> str:
     """Return a short hash of a model: of its row, and of rows of each table."""
     digest = hashlib.sha256(repr((model.spec.words(), model.tied)).encode())
     for name, weights in model.state_dict().items():
@@ -52,14 +52,14 @@ def weights_hash(model: Model) -> str:
     return digest.hexdigest()[:16]
 
 
-def write_checkpoint(path: Path, model: Model, optimizer: Optimizer, epoch: int) -> None:
+def write_checkpoint(path: Path, model: Embedding, optimizer: Optimizer, epoch: int) -> None:
     """Write the tables of a model and its optimiser's memory after an epoch."""
     state = {_STATE + key: value for key, value in state_tensors(model, optimizer).items()}
     tensors = _parts(model, {**model.state_dict(), **state})
     write_tensors(path, tensors, {"epoch": str(epoch)}, model.workers)
 
 
-def read_weights(path: Path, model: Model, average: bool) -> None:
+def read_weights(path: Path, model: Embedding, average: bool) -> None:
     """Set a model to a file of weights or a checkpoint; of the latter, to its mean if that is asked for."""
     tensors, _ = read_tensors(path, _held(model))
     own = {name: value for name, value in tensors.items() if not name.startswith(_STATE)}
@@ -68,7 +68,7 @@ def read_weights(path: Path, model: Model, average: bool) -> None:
     _load(model, own, path)
 
 
-def read_checkpoint(path: Path, model: Model, optimizer: Optimizer) -> int:
+def read_checkpoint(path: Path, model: Embedding, optimizer: Optimizer) -> int:
     """Set a model and its optimiser to a checkpoint; return its epoch."""
     tensors, metadata = read_tensors(path, _held(model))
     state = {key.removeprefix(_STATE): tensors.pop(key) for key in list(tensors) if key.startswith(_STATE)}
@@ -80,13 +80,13 @@ def read_checkpoint(path: Path, model: Model, optimizer: Optimizer) -> int:
     return int(epoch)
 
 
-def write_offsets(path: Path, scorer: Reranked, model: Model) -> None:
+def write_offsets(path: Path, scorer: Reranked, model: Embedding) -> None:
     """Write what reranking adds to the scores of candidates."""
     tensors = {f"{_OFFSET}{relation}": x for relation, x in scorer.offsets.items()}
     write_tensors(path, tensors, {"rerank": repr(scorer.weights), "weights": weights_hash(model)})
 
 
-def read_offsets(path: Path, model: Model, weights: RerankConfig) -> dict[int, Tensor]:
+def read_offsets(path: Path, model: Embedding, weights: RerankConfig) -> dict[int, Tensor]:
     """Read what was written so, for the relations for which it was worked out with these weights."""
     try:
         tensors, metadata = read_tensors(path)
@@ -109,13 +109,13 @@ def _of_entities(key: str) -> bool:
     return owner.startswith("entity_") and quantity not in WHOLE
 
 
-def _parts(model: Model, tensors: Mapping[str, Tensor]) -> dict[str, Tensor | Part]:
+def _parts(model: Embedding, tensors: Mapping[str, Tensor]) -> dict[str, Tensor | Part]:
     """Return tensors with the place of their rows among those of all entities."""
     first, count = model.held.start, model.n_entities
     return {key: Part(x, first, count) if _of_entities(key) and len(x) else x for key, x in tensors.items()}
 
 
-def _held(model: Model) -> Callable[[str, list[int]], slice | None]:
+def _held(model: Embedding) -> Callable[[str, list[int]], slice | None]:
     """Return which rows of a tensor in a file are the model's: all, where processes hold none apart."""
 
     def rows(key: str, shape: list[int]) -> slice | None:
@@ -125,7 +125,7 @@ def _held(model: Model) -> Callable[[str, list[int]], slice | None]:
     return rows
 
 
-def _load(model: Model, tensors: dict[str, Tensor], path: Path) -> None:
+def _load(model: Embedding, tensors: dict[str, Tensor], path: Path) -> None:
     expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
     found = {name: tuple(value.shape) for name, value in tensors.items()}
     for name in sorted({*expected, *found}):

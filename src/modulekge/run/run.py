@@ -9,7 +9,7 @@ import torch
 from modulekge.config import Config
 from modulekge.data.dataset import Dataset
 from modulekge.errors import RunError
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.models.reranked import NOT_RERANKED, Reranked, reranked_name
 from modulekge.models.scorer import Scorer
 from modulekge.run.folder import RunFolder
@@ -23,7 +23,7 @@ class Run:
     folder: RunFolder
     config: Config
     dataset: Dataset
-    model: Model
+    model: Embedding
     state: tuple[int, ...] | None = None  # of the folder when it was read
 
     @cached_property

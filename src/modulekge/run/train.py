@@ -18,7 +18,7 @@ from modulekge.config import Config, current, holds, make_config, merge, nested,
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
 from modulekge.errors import ConfigError, EndedError, RunError
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.models.spec import COLUMNS, ModelSpec, parametrization, row
 from modulekge.models.table import named, spec_of
 from modulekge.run.checkpoint import new_model
@@ -223,7 +223,7 @@ def continue_run(
                 raise
 
 
-def begin(config: Config, dataset: Dataset) -> tuple[Model, Optimizer]:
+def begin(config: Config, dataset: Dataset) -> tuple[Embedding, Optimizer]:
     """Return a model as drawn from its seed, on its device, and its optimiser."""
     model = new_model(config, dataset, workers(config.train.shards))
     seed = torch.Generator().manual_seed(config.train.seed)

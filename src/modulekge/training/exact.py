@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from modulekge.config import LossConfig
 from modulekge.machine import kernels
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.shapes import Queries, Scores
 from modulekge.training.losses import Answers
 from modulekge.training.tables import EVEN, Tables
@@ -20,7 +20,7 @@ _IN_CACHE = 1 << 19  # scores that stay in the cores' own caches from one operat
 
 
 def exact(
-    model: Model,
+    model: Embedding,
     queries: Queries,
     target: "Target",
     kind: str,
@@ -100,7 +100,7 @@ class _Span:
     """
 
     def __init__(
-        self, model: Model, queries: Queries, span: slice, tables: Tables, as_made: bool = False
+        self, model: Embedding, queries: Queries, span: slice, tables: Tables, as_made: bool = False
     ) -> None:
         self._model, self._tables, self._span = model, tables, span
         entities = tables.build(span)

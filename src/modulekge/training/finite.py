@@ -4,13 +4,13 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.training.optimizers import state_tensors
 from modulekge.training.plateau import PLATEAU
 
 
 @torch.no_grad()
-def not_finite(model: Model, optimizer: Optimizer) -> str:
+def not_finite(model: Embedding, optimizer: Optimizer) -> str:
     """Say what is infinite or no number: a table, the optimiser's memory of one, or a query; else nothing.
 
     A memory of squares that is infinite stops a row for good, and finite numbers of a relation can describe

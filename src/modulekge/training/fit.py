@@ -13,7 +13,7 @@ from modulekge.data.dataset import Dataset
 from modulekge.errors import TrainingError
 from modulekge.evaluation.evaluate import rank
 from modulekge.evaluation.metrics import metrics
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.models.scorer import Scorer
 from modulekge.training.ema import averaged, update_mean
 from modulekge.training.finite import not_finite
@@ -46,7 +46,7 @@ class EpochRecord:
 
 
 def fit(
-    model: Model, dataset: Dataset, optimizer: Optimizer, config: Config, first_epoch: int = 1
+    model: Embedding, dataset: Dataset, optimizer: Optimizer, config: Config, first_epoch: int = 1
 ) -> Iterator[EpochProgress | EpochRecord]:
     """Train from ``first_epoch`` to the last one, in place."""
     train, device = config.train, model.entity_scalar.device

@@ -5,7 +5,7 @@ from torch import Tensor, nn, optim
 
 from modulekge.config import Config
 from modulekge.machine import repeatable
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.shapes import Ids
 from modulekge.training.losses import LOSSES, average
 from modulekge.training.questions import Draw, Questions, answers_of
@@ -19,7 +19,9 @@ class Fold:
     entity is scored, but for those known to be true where the run leaves them out.
     """
 
-    def __init__(self, model: Model, old: Model, questions: Questions, config: Config, rate: float) -> None:
+    def __init__(
+        self, model: Embedding, old: Embedding, questions: Questions, config: Config, rate: float
+    ) -> None:
         """Fit the entities of ``model`` after those of ``old``, and the relations that ``old`` has not."""
         self._model, self._questions, self._config = model, questions, config
         self._generator = torch.Generator(model.entity_scalar.device)
@@ -90,7 +92,7 @@ class Fold:
         model.requires_grad_()
         return sums
 
-    def _gather(self, ids: Ids, few: Model) -> None:
+    def _gather(self, ids: Ids, few: Embedding) -> None:
         """Make a model of as many entities one of these."""
         new, wholes = ids >= self._first, (self._model.entity_scalar, self._model.entity_vector)
         for part, whole, rows in zip(
@@ -99,7 +101,7 @@ class Fold:
             torch.index_select(whole, 0, ids, out=part.detach())
             part.detach()[new] = rows.detach()[ids[new] - self._first]
 
-    def _add(self, ids: Ids, few: Model) -> None:
+    def _add(self, ids: Ids, few: Embedding) -> None:
         """Add the gradients by rows of that model to those by the new rows."""
         new = ids >= self._first
         for part, rows in zip((few.entity_scalar, few.entity_vector), self._rows[:2], strict=True):

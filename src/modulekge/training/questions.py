@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from modulekge.config import LossConfig
 from modulekge.data.dataset import Dataset
 from modulekge.data.filter_index import FilterIndex
-from modulekge.models.embedding import Model
+from modulekge.models.embedding import Embedding
 from modulekge.models.spec import Build
 from modulekge.shapes import Ids, Queries, Scores, Triples
 from modulekge.training.losses import Answers, Weights
@@ -96,7 +96,7 @@ class Draw(NamedTuple):
 
 
 def candidate_scores(
-    model: Model,
+    model: Embedding,
     queries: Queries,
     tails: Int[Tensor, " b"],
     drawn: Int[Tensor, "_b k"],

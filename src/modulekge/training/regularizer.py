@@ -5,11 +5,11 @@ from torch import Tensor
 
 from modulekge.algebra.norms import NORM_MAPS
 from modulekge.config import RegularizerConfig
-from modulekge.models.embedding import Model, Some
+from modulekge.models.embedding import Embedding, Some
 
 
 def penalty(
-    model: Model, heads: Some, relations: Some, tails: Some, config: RegularizerConfig
+    model: Embedding, heads: Some, relations: Some, tails: Some, config: RegularizerConfig
 ) -> Float[Tensor, ""]:
     r"""$\lambda (\lambda_1 G(h) + \lambda_2 G(r) + \lambda_3 G(t) + \mu (G(hr) + G(tr)))$, mean over a batch.
 

@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 from modulekge.config import Config
 from modulekge.errors import ConfigError
 from modulekge.machine import can_compile, compiled, keep_memory, repeatable
-from modulekge.models.embedding import Model, Some
+from modulekge.models.embedding import Embedding, Some
 from modulekge.shapes import Ids, Queries
 from modulekge.training.exact import Target, exact
 from modulekge.training.losses import LOSSES, Answers, Weights
@@ -35,7 +35,7 @@ class Step:
     Where there are several processes, all take each step together and end it with the same loss.
     """
 
-    def __init__(self, model: Model, questions: Questions, optimizer: Optimizer, config: Config) -> None:
+    def __init__(self, model: Embedding, questions: Questions, optimizer: Optimizer, config: Config) -> None:
         loss = config.loss
         self._exact = loss.candidates == "all" and loss.kind in ("softmax", "logistic")
         if model.workers.shards > 1 and loss.candidates == "all" and not self._exact:
@@ -205,7 +205,7 @@ class Step:
 
     def _ask(
         self, batch: Tensor, true: Answers, draw: Draw, sent: tuple[Tensor, ...] = ()
-    ) -> tuple[Int[Tensor, " entities"], Model, Queries, Float[Tensor, ""]]:
+    ) -> tuple[Int[Tensor, " entities"], Embedding, Queries, Float[Tensor, ""]]:
         """Return the entities of a batch, a model of these few and its relations, and what that is asked.
 
         So their gradients are added to those of the whole tables, and no second whole table is made for them.
@@ -222,7 +222,7 @@ class Step:
         tails = slice(b, b + len(true.columns))
         return ids, few, *ask(few, slice(b), moves, rows, answered, tails, config, draw)
 
-    def _part(self, entities: int, relations: int, bias: bool = False) -> Model:
+    def _part(self, entities: int, relations: int, bias: bool = False) -> Embedding:
         """Return a model for what a batch asks; to tell which relation it is takes all of them."""
         return self._model.part(entities, 0 if self._config.loss.relation_prediction else relations, bias)
 
@@ -234,7 +234,7 @@ class Step:
 
 
 def asked(
-    model: Model,
+    model: Embedding,
     heads: Some,
     relations: Some,
     answered_heads: Int[Tensor, " answers"] | slice,

@@ -14,7 +14,7 @@ from modulekge.algebra.parametrizations import EXPONENTIAL, FREE, NORMALISED, ON
 from modulekge.algebra.scores import product
 from modulekge.kernels import entities_compiled
 from modulekge.machine import kernels
-from modulekge.models.embedding import Model, Some
+from modulekge.models.embedding import Embedding, Some
 from modulekge.models.spec import Build, ModelSpec
 from modulekge.shapes import Entities
 
@@ -29,7 +29,7 @@ def _even(rows: int) -> int:
 class Tables(ABC):
     r"""Scalars and vectors of a model's entities, as $s_e \odot v_e$ span by span, there and back."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Embedding) -> None:
         self._model, self._scalar, self._vector = model, model.entity_scalar, model.entity_vector
 
     def begin(self) -> None:  # noqa: B027
@@ -44,21 +44,21 @@ class Tables(ABC):
         """Take the gradients of the loss by the entities last built."""
 
     @abstractmethod
-    def add(self, ids: Tensor, relations: Tensor, rows: Model) -> None:
+    def add(self, ids: Tensor, relations: Tensor, rows: Embedding) -> None:
         """Take further gradients, by a model of these entities and relations, after all spans are pulled."""
 
-    def gather(self, ids: Tensor, relations: Tensor, rows: Model) -> Some:
+    def gather(self, ids: Tensor, relations: Tensor, rows: Embedding) -> Some:
         """Make a model of as many one of these; return by which rows it is asked for the relations."""
         for part in rows.parameters():
             part.grad = None
         self._look_up(ids, relations, rows)
         return self._model.part_rows(relations, rows)
 
-    def _look_up(self, ids: Tensor, relations: Tensor, rows: Model) -> None:
+    def _look_up(self, ids: Tensor, relations: Tensor, rows: Embedding) -> None:
         self._model.gather(ids, rows)
         self._model.gather_relations(relations, rows)
 
-    def _relation_gradients(self, rows: Model) -> Iterator[tuple[Tensor, Tensor]]:
+    def _relation_gradients(self, rows: Embedding) -> Iterator[tuple[Tensor, Tensor]]:
         """The tables of relations with gradients by rows of theirs; if those are the tables, none."""
         for whole, part in zip(self._model.relation_tables, rows.relation_tables, strict=True):
             if part is not whole and part.grad is not None and part.numel():
@@ -68,7 +68,7 @@ class Tables(ABC):
 class PlainTables(Tables):
     """Any row with any optimiser: autograd brings gradients to the ``grad`` of the tables."""
 
-    def __init__(self, model: Model, build: Build | None = None) -> None:
+    def __init__(self, model: Embedding, build: Build | None = None) -> None:
         super().__init__(model)
         self._build = build or model.spec.entity
 
@@ -92,7 +92,7 @@ class PlainTables(Tables):
                 table.grad[span] = grad
         del self._leaves, self._entities
 
-    def add(self, ids: Tensor, relations: Tensor, rows: Model) -> None:
+    def add(self, ids: Tensor, relations: Tensor, rows: Embedding) -> None:
         """See :meth:`Tables.add`; entities that are held elsewhere add 0 to any row."""
         places, here = self._model.places(ids)
         for whole, part in zip(self._model.entity_tables, rows.entity_tables, strict=True):
@@ -115,7 +115,7 @@ class FusedTables(Tables):
     """
 
     def __init__(
-        self, model: Model, optimizer: Optimizer, passes: Any, dtype: torch.dtype = torch.float32
+        self, model: Embedding, optimizer: Optimizer, passes: Any, dtype: torch.dtype = torch.float32
     ) -> None:
         super().__init__(model)
         self._optimizer, self._passes, self._dtype, count = optimizer, passes, dtype, len(self._scalar)
@@ -171,7 +171,7 @@ class FusedTables(Tables):
             self._gradients = gradients.new_empty(count, *gradients.shape[1:])
         self._gradients[span] = gradients[: span.stop - span.start]
 
-    def _look_up(self, ids: Tensor, relations: Tensor, rows: Model) -> None:
+    def _look_up(self, ids: Tensor, relations: Tensor, rows: Embedding) -> None:
         model = self._model
         if model.workers.shards > 1 or rows.relation_scaling is model.relation_scaling:
             super()._look_up(ids, relations, rows)
@@ -180,7 +180,7 @@ class FusedTables(Tables):
         moves = zip(model.relation_tables, rows.relation_tables, strict=True)
         self._passes.gather(ids, model.relation_rows(relations), (*entities, *moves))  # all in one launch
 
-    def add(self, ids: Tensor, relations: Tensor, rows: Model) -> None:
+    def add(self, ids: Tensor, relations: Tensor, rows: Embedding) -> None:
         """See :meth:`Tables.add`; with these the tables are updated, those of relations meanwhile."""
         passes = self._passes
         group = self._optimizer.param_groups[0]
@@ -235,7 +235,7 @@ def _add_rows_(table: Tensor, rows: Tensor, gradients: Tensor) -> None:
         table.index_add_(0, rows, gradients)
 
 
-def tables_of(model: Model, optimizer: Optimizer, build: Build | None, matmul: str) -> Tables:
+def tables_of(model: Embedding, optimizer: Optimizer, build: Build | None, matmul: str) -> Tables:
     """Return the fastest way to and from the tables of this model, for products of this precision."""
     passes = kernels("modulekge.kernels.entities_triton", model.entity_scalar)
     if build and not model.entity_scalar.is_cuda and not model.spec.vector.trivial:
