@@ -18,7 +18,8 @@ from modulekge.config import Config, make_config, read_config
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.run.train import begin
-from modulekge.training.fit import EpochRecord, fit
+from modulekge.training.fit import fit
+from modulekge.training.records import EpochRecord
 
 
 def random_graph(entities: int, relations: int, triples: int, held: int) -> Dataset:

@@ -23,8 +23,8 @@ from modulekge.config import parse_setting
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
 from modulekge.evaluation.evaluate import rank
-from modulekge.explain.explanation import facts_around, influences
-from modulekge.explain.paths import sample
+from modulekge.explanations.explanation import facts_around, influences
+from modulekge.explanations.paths import sample
 from modulekge.models.embedding import Embedding
 from modulekge.run.folder import RunFolder
 from modulekge.run.run import load

@@ -16,7 +16,7 @@ from measure import PlainStep, random_questions, time_steps
 
 from modulekge.config import make_config
 from modulekge.models.embedding import Embedding
-from modulekge.models.table import MODELS
+from modulekge.models.spec import MODELS
 from modulekge.training.step import Step
 
 

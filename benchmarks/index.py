@@ -17,7 +17,7 @@ import torch
 from measure import plainly
 
 import modulekge
-from modulekge.export.index import EntityIndex, Nearest
+from modulekge.exports.index import EntityIndex, Nearest
 from modulekge.shapes import Ids
 
 Search = Callable[[Ids, Ids], Nearest]

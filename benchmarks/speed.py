@@ -26,8 +26,8 @@ from modulekge.config import Config
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
 from modulekge.evaluation.evaluate import rank
-from modulekge.models.spec import ModelSpec
-from modulekge.models.table import TABLE_1, named
+from modulekge.models.spec import ModelSpec, named
+from modulekge.models.table import TABLE_1
 from modulekge.run.checkpoint import new_model
 from modulekge.run.train import resolve
 from modulekge.training.optimizers import matmul_precision

@@ -16,9 +16,10 @@ from pykeen.triples import CoreTriplesFactory
 from modulekge.config import make_config
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
-from modulekge.evaluation.report import Report, evaluate
+from modulekge.evaluation.evaluate import evaluate
+from modulekge.evaluation.report import Report
 from modulekge.models.embedding import Embedding
-from modulekge.models.table import MODELS
+from modulekge.models.spec import MODELS
 from modulekge.training.fit import fit
 from modulekge.training.optimizers import make_optimizer
 

@@ -6,7 +6,7 @@ from pykeen.models import ComplEx, DistMult, QuatE, RotatE, TransE
 from pykeen.triples import CoreTriplesFactory
 
 from modulekge.models.embedding import Embedding
-from modulekge.models.table import MODELS
+from modulekge.models.spec import MODELS
 
 ENTITIES, RELATIONS, K = 7, 3, 5
 EVERY = torch.cartesian_prod(torch.arange(ENTITIES), torch.arange(RELATIONS), torch.arange(ENTITIES))

@@ -21,8 +21,8 @@ from modulekge.data.vocabulary import Vocabulary
 from modulekge.evaluation.evaluate import rank
 from modulekge.machine import compiled, repeatable
 from modulekge.models.embedding import Embedding
-from modulekge.models.spec import Build, ModelSpec
-from modulekge.models.table import MODELS, TABLE_1
+from modulekge.models.spec import MODELS, Build, ModelSpec, specs
+from modulekge.models.table import TABLE_1
 from modulekge.training import step as steps
 from modulekge.training.optimizers import begin_epoch, make_optimizer
 from modulekge.training.questions import Questions
@@ -182,7 +182,9 @@ def main() -> None:
         raise SystemExit("no CUDA device: nothing to check; run this where torch.cuda.is_available()")
     dataset, passed = graph(), list[bool]()
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
-    short = [replace(spec.parametrized(EXPONENTIAL), name=f"{spec.name}, exp") for spec in TABLE_1[-3:]]
+    short = [
+        replace(spec.parametrized(EXPONENTIAL), name=f"{spec.name}, exp") for spec in specs(TABLE_1[-3:])
+    ]
     for spec in (*MODELS.values(), *short):
         found = {f"train {i}": check_training(spec, dataset, loss) for i, loss in enumerate(LOSSES)}
         if spec.score.name == "inner":

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from modulekge.models.references import reference
+from modulekge.models.spec import specs
 from modulekge.models.table import COMPARED, TABLE_1
 
 RESULTS = Path(__file__).parent.parent / "results" / "small-graphs.json"
@@ -53,7 +54,7 @@ def main(path: str) -> None:
     found = {(r["dataset"], r["model"]): r["test_mrr"] for r in json.loads(RESULTS.read_text("utf-8"))}
     titles = ["model", "entity", "relation", "test of the formula", *GRAPHS.values(), "proposed in"]
     rows = [titles, ["---"] * len(titles)]
-    for spec in (*TABLE_1, *COMPARED):
+    for spec in specs((*TABLE_1, *COMPARED)):
         sizes = [
             f"{sum(g.freedom for g in groups)}k" for groups in (spec.entity_groups, spec.relation_groups)
         ]

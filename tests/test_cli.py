@@ -16,7 +16,7 @@ from program import call
 from safetensors.torch import load_file, save_file
 
 from modulekge import cli
-from modulekge.models.table import MODELS
+from modulekge.models.spec import MODELS
 
 SMALL = ["--set", "model.k=4", "--set", "train.epochs=2", "--set", "train.batch=64"]
 GRAPH = "".join(f"e{i}\tr{i % 3}\te{(5 * i + 1) % 40}\n" for i in range(240))

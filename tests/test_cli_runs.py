@@ -11,7 +11,7 @@ import pytest
 from program import call
 
 from modulekge.cli import completion
-from modulekge.models.table import MODELS
+from modulekge.models.spec import MODELS
 from modulekge.render.plot import curves_plot
 
 GRAPH = "".join(f"e{i}\tr{i % 3}\te{(5 * i + 1) % 40}\n" for i in range(240))

@@ -12,6 +12,7 @@ from rich.console import Console
 import modulekge
 from modulekge import render
 from modulekge.algebra.parametrizations import UNIT_PARAMETRIZATIONS
+from modulekge.models.spec import specs
 from modulekge.models.table import TABLE_1
 
 ROOT = Path(__file__).parent.parent
@@ -105,7 +106,7 @@ def test_a_transcript_that_differs_is_found():
 def test_the_readme_shows_the_table_of_models_as_it_is():
     text = (ROOT / "README.md").read_text("utf-8")
     console = Console(file=io.StringIO(), width=160)
-    console.print(render.models_table(TABLE_1, UNIT_PARAMETRIZATIONS["normalised"]))
+    console.print(render.models_table(specs(TABLE_1), UNIT_PARAMETRIZATIONS["normalised"]))
     for line in console.file.getvalue().splitlines():
         assert f"    {line.rstrip()}\n" in text
 

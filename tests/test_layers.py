@@ -8,25 +8,25 @@ import modulekge
 
 SOURCE = Path(modulekge.__file__).parent
 LAYERS = (
-    "shapes errors suggest version machine config json_io workers",
+    "shapes errors suggest version machine config json_io workers lazy choices",
     "algebra kernels data",
     "models",
     "evaluation",
     "training",
     "run",
-    "studies answers explain",
-    "export",
+    "studies answers explanations",
+    "exports",
     "server",
     "__init__",
     "render",
-    "cli",
+    "cli commands",
     "__main__",
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names.split()}
 BESIDE = {
     *itertools.permutations(("algebra", "data"), 2),
     *itertools.permutations(("kernels", "data"), 2),
-    *itertools.permutations(("studies", "answers", "explain"), 2),
+    *itertools.permutations(("studies", "answers", "explanations"), 2),
 }  # of one level, and strangers to each other
 CORE = {"torch", "numpy", "safetensors", "pyarrow", "rich", "typer", "jaxtyping"}
 WEB = {

@@ -71,6 +71,15 @@ class RerankConfig:
     hubness: float = 0.0  # weight, subtracted, of the best score that any entity has as an answer to that
     prior: float = 0.0  # weight of the log of 1 + how often the candidate answers the relation in train
 
+    @property
+    def on(self) -> bool:
+        """Whether anything is added."""
+        return max(self.inverse, self.hubness, self.prior) > 0
+
+    def named(self, model: str) -> str:
+        """Return the name of a model that is reranked so."""
+        return f"{model}, reranked" if self.on else model
+
 
 @dataclass(frozen=True)
 class TrainConfig:

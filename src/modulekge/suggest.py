@@ -2,9 +2,7 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 _COMPARED = 64  # names, letter by letter, which takes long
 _AT_A_TIME = 1 << 13  # names of which the most promising are chosen
@@ -20,6 +18,10 @@ def nearest(word: str, known: Iterable[str], count: int = 3) -> list[str]:
 
 def _promising(word: str, names: list[str]) -> list[str]:
     """Return the few names that share most with a word."""
+    if len(names) <= _COMPARED:
+        return names
+    import numpy as np  # which few words need: they are looked for among few names
+
     while len(names) > _COMPARED:
         parts = [names[i : i + _AT_A_TIME] for i in range(0, len(names), _AT_A_TIME)]
         best = [np.argsort(-_shared(word, part), kind="stable")[:_COMPARED] for part in parts]
@@ -27,8 +29,10 @@ def _promising(word: str, names: list[str]) -> list[str]:
     return names
 
 
-def _shared(word: str, names: list[str]) -> NDArray[np.float64]:
+def _shared(word: str, names: list[str]) -> Any:
     """Weigh the pairs of letters that each name shares with a word: those that few names have count more."""
+    import numpy as np
+
     sizes = np.array([len(text) + 1 for text in (word, *names)])
     text = "\0".join(("", word, *names, "")).encode("utf-32-le", "surrogatepass")
     letters = np.frombuffer(text, np.uint32).astype(np.uint16)
@@ -36,5 +40,5 @@ def _shared(word: str, names: list[str]) -> NDArray[np.float64]:
     asked = np.unique(pairs[: sizes[0]])
     weights = np.zeros(1 << 16)
     weights[asked] = np.log(len(pairs) / np.bincount(pairs)[asked])
-    shared: NDArray[np.float64] = np.add.reduceat(weights[pairs], sizes.cumsum()[:-1]) / np.sqrt(sizes[1:])
+    shared: Any = np.add.reduceat(weights[pairs], sizes.cumsum()[:-1]) / np.sqrt(sizes[1:])
     return shared

@@ -17,7 +17,7 @@ from modulekge.errors import DataError, ModulekgeError, QuestionError, RunError
 from modulekge.evaluation.evaluate import rank
 from modulekge.evaluation.odds import log_odds, marked
 from modulekge.models.embedding import Embedding
-from modulekge.models.table import MODELS
+from modulekge.models.spec import MODELS
 from modulekge.run.calibrate import calibrate
 from modulekge.run.folder import RunFolder
 from modulekge.run.run import Run

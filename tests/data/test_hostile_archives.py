@@ -8,7 +8,8 @@ import zlib
 import pytest
 
 from modulekge.data import registry
-from modulekge.data.registry import Benchmark, download
+from modulekge.data.benchmarks import Benchmark
+from modulekge.data.registry import download
 from modulekge.errors import ModulekgeError
 
 FILES = {"train.txt": b"a\tr\tb\nb\tr\tc\n", "valid.txt": b"a\tr\tc\n", "test.txt": b"c\tr\ta\n"}

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from modulekge.data.dataset import SPLITS
+from modulekge.data.benchmarks import SPLITS
 from modulekge.data.reading import read_dataset
 from modulekge.data.registry import open_dataset
 from modulekge.errors import DataError

@@ -7,7 +7,8 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from modulekge.data.dataset import SPLITS, Dataset
+from modulekge.data.benchmarks import SPLITS
+from modulekge.data.dataset import Dataset
 from modulekge.data.readers import lines
 from modulekge.data.readers.columns import known_places
 from modulekge.data.readers.files import problems, read_file

@@ -10,7 +10,8 @@ from dataclasses import replace
 import pytest
 
 from modulekge.data import registry
-from modulekge.data.registry import Benchmark, benchmarks, cache_dir, download, open_dataset
+from modulekge.data.benchmarks import Benchmark, benchmarks, cache_dir
+from modulekge.data.registry import download, open_dataset
 from modulekge.errors import ModulekgeError
 
 FILES = {"train.txt": b"a\tr\tb\r\nb\tr\tc\r\n", "valid.txt": b"a\tr\tc\r\n", "test.txt": b"c\tr\ta\r\n"}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from program import call
 
 from modulekge import evaluate, relation_patterns, train
-from modulekge.data.dataset import SPLITS
+from modulekge.data.benchmarks import SPLITS
 from modulekge.data.registry import open_dataset
 from modulekge.data.synthetic.generate import synthesise
 from modulekge.data.synthetic.patterns import PATTERNS

@@ -13,7 +13,7 @@ from modulekge.data.registry import open_dataset
 from modulekge.errors import ConfigError
 from modulekge.evaluation.evaluate import rank
 from modulekge.evaluation.metrics import metrics
-from modulekge.models.table import MODELS
+from modulekge.models.spec import MODELS
 from modulekge.run.train import begin
 from modulekge.training.optimizers import begin_epoch
 from modulekge.training.questions import Questions

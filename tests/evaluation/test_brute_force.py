@@ -7,11 +7,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modulekge.data.dataset import SPLITS, Dataset
+from modulekge.data.benchmarks import SPLITS
+from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
+from modulekge.evaluation.evaluate import evaluate
 from modulekge.evaluation.metrics import HITS
 from modulekge.evaluation.ranks import TIES
-from modulekge.evaluation.report import evaluate
 from modulekge.models.scorer import Scorer
 
 VALUES = st.sampled_from([0.0, 1.0, 1.0, 2.0, -1.0, 1e-45, math.inf, -math.inf, math.nan])

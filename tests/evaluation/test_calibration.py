@@ -17,7 +17,7 @@ from modulekge.evaluation.calibration import Calibration, Line, calibrate, fit_l
 from modulekge.evaluation.odds import FARTHEST, log_odds, relation_scores, scored_batches
 from modulekge.evaluation.reliability import Meter
 from modulekge.models.embedding import Embedding
-from modulekge.models.table import MODELS
+from modulekge.models.spec import MODELS
 
 
 def drawn(dataset, spec="DistMult", tied=False, bias=False, scale=1.0):

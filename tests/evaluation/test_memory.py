@@ -9,7 +9,7 @@ import torch
 from modulekge.data.filter_index import FilterIndex
 from modulekge.evaluation import evaluate
 from modulekge.models.embedding import Embedding
-from modulekge.models.table import MODELS
+from modulekge.models.spec import MODELS
 
 torch.set_num_threads(1)
 entities = 20_000

@@ -12,7 +12,7 @@ from modulekge.evaluation.evaluate import rank, rank_in_batches
 from modulekge.evaluation.ranks import TIES, Ranks
 from modulekge.models import scorer
 from modulekge.models.embedding import Embedding, EmbeddingScorer
-from modulekge.models.table import MODELS
+from modulekge.models.spec import MODELS
 
 VALUES = st.sampled_from([0.0, 1.0, 1.0, 2.0, -1.0, math.inf, -math.inf, math.nan])
 

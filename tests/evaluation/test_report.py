@@ -7,10 +7,10 @@ import torch
 
 from modulekge.data.dataset import Dataset
 from modulekge.errors import DataError
+from modulekge.evaluation.evaluate import evaluate
 from modulekge.evaluation.metrics import bootstrap, metrics
-from modulekge.evaluation.report import evaluate
 from modulekge.models.embedding import Embedding
-from modulekge.models.table import MODELS
+from modulekge.models.spec import MODELS
 
 approx = pytest.approx
 

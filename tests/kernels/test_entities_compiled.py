@@ -11,8 +11,7 @@ from modulekge.algebra.parametrizations import EXPONENTIAL
 from modulekge.config import make_config
 from modulekge.kernels import entities_compiled
 from modulekge.models.embedding import Embedding
-from modulekge.models.spec import row
-from modulekge.models.table import MODELS
+from modulekge.models.spec import MODELS, row
 from modulekge.training import exact
 from modulekge.training import tables as tables_module
 from modulekge.training.optimizers import make_optimizer
@@ -81,7 +80,8 @@ from modulekge.config import make_config
 from modulekge.data.registry import open_dataset
 from modulekge.run.train import begin
 from modulekge.training import step
-from modulekge.training.fit import EpochRecord, fit
+from modulekge.training.records import EpochRecord
+from modulekge.training.fit import fit
 
 torch.set_num_threads(2)
 world = open_dataset("world")

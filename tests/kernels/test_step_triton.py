@@ -8,8 +8,7 @@ import torch
 from modulekge.algebra.parametrizations import EXPONENTIAL
 from modulekge.config import make_config
 from modulekge.models.embedding import Embedding
-from modulekge.models.spec import row
-from modulekge.models.table import MODELS
+from modulekge.models.spec import MODELS, row
 from modulekge.training import exact, optimizers
 from modulekge.training import tables as tables_module
 from modulekge.training.optimizers import GpuAdagrad, make_optimizer

@@ -11,18 +11,17 @@ from modulekge.answers.predictor import Predictor
 from modulekge.answers.questions import Question
 from modulekge.config import RerankConfig, make_config
 from modulekge.errors import ConfigError, RunError
-from modulekge.evaluation.evaluate import rank
+from modulekge.evaluation.evaluate import evaluate, rank
 from modulekge.evaluation.metrics import metrics
-from modulekge.evaluation.report import evaluate
-from modulekge.export.hub import write_hub
-from modulekge.export.index import EntityIndex
+from modulekge.exports.hub import write_hub
+from modulekge.exports.index import EntityIndex
 from modulekge.models.embedding import Embedding, EmbeddingScorer
 from modulekge.models.reranked import Reranked
 from modulekge.models.scorer import Scorer
-from modulekge.models.table import MODELS
+from modulekge.models.spec import MODELS
 from modulekge.run.checkpoint import new_model, weights_hash
-from modulekge.run.files import write_tensors
 from modulekge.run.folder import RunFolder
+from modulekge.run.tensors import write_tensors
 from modulekge.workers import ALONE
 
 N, R = 13, 3

@@ -14,10 +14,11 @@ from modulekge.errors import ModulekgeError
 from modulekge.evaluation.evaluate import rank
 from modulekge.models.embedding import Embedding
 from modulekge.models.references import reference
-from modulekge.models.spec import row
-from modulekge.models.table import ABLATIONS, MODELS, READINGS, TABLE_1, named, spec_of
-from modulekge.training.fit import EpochRecord, fit
+from modulekge.models.spec import MODELS, named, row, spec_of
+from modulekge.models.table import ABLATIONS, INTERPRETATIONS, TABLE_1
+from modulekge.training.fit import fit
 from modulekge.training.optimizers import make_optimizer
+from modulekge.training.records import EpochRecord
 
 close = torch.testing.assert_close
 EACH = pytest.mark.parametrize("spec", MODELS.values(), ids=MODELS)
@@ -58,7 +59,7 @@ def test_the_rows_of_the_paper():
         "DistMult", "RotatE", "HAKE", "NagE", "QuatE", "ModulE-RC", "ModulE-RH", "ModulE-HH",
     ]  # fmt: skip
     assert len(ABLATIONS) == 9
-    assert len(READINGS) == 4
+    assert len(INTERPRETATIONS) == 4
 
 
 SIZES = {  # parameters per entity and relation, length of a query, in units of k, from the papers

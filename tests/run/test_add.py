@@ -19,7 +19,7 @@ from modulekge.data.dataset import Dataset
 from modulekge.data.reading import named_facts, read_facts
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import ConfigError, DataError, RunError, UnknownNameError
-from modulekge.models.table import MODELS
+from modulekge.models.spec import MODELS
 from modulekge.run import add as adding
 from modulekge.run.checkpoint import write_checkpoint
 from modulekge.run.drift import drift
@@ -29,7 +29,7 @@ from modulekge.run.listing import list_runs
 from modulekge.run.rerank import rerank_with
 from modulekge.run.run import Run, load
 from modulekge.run.train import begin, continue_run, resolve, train
-from modulekge.training.fit import EpochRecord
+from modulekge.training.records import EpochRecord
 
 TINY = {"model.k": 2, "train.epochs": 2, "train.batch": 5, "train.eval_every": 1}
 NEW = [

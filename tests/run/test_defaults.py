@@ -6,7 +6,7 @@ import torch
 import modulekge
 from modulekge.config import make_config, nested
 from modulekge.machine import free_memory
-from modulekge.models.table import MODELS, named
+from modulekge.models.spec import MODELS, named
 from modulekge.run.defaults import DEFAULT_MODEL, Choice, Load, Machine, Size, choose
 from modulekge.run.train import NO_RECIPE, plan, resolve
 

@@ -10,7 +10,8 @@ import modulekge
 from modulekge import render
 from modulekge.config import RerankConfig
 from modulekge.errors import ModulekgeError, RunError
-from modulekge.evaluation.report import Report, evaluate
+from modulekge.evaluation.evaluate import evaluate
+from modulekge.evaluation.report import Report
 from modulekge.run.comparison import compare, write_comparison
 from modulekge.run.listing import Order, find_runs, list_runs
 from modulekge.run.rerank import rerank_with

@@ -17,9 +17,10 @@ from modulekge.errors import ConfigError, ModulekgeError, RunError
 from modulekge.run.defaults import DEFAULT_MODEL
 from modulekge.run.files import write_file
 from modulekge.run.folder import RunFolder
+from modulekge.run.recipes import find_recipe
 from modulekge.run.run import load
-from modulekge.run.train import continue_run, find_recipe, resolve, stalled, train
-from modulekge.training.fit import EpochRecord
+from modulekge.run.train import continue_run, resolve, train
+from modulekge.training.records import EpochRecord, stalled
 
 SMALL = {"model.k": 4, "train.epochs": 6, "train.batch": 7, "train.eval_every": 2}
 
@@ -383,7 +384,7 @@ def test_a_user_made_row_trains_is_kept_and_loads_by_its_words(family, tmp_path)
 
 
 def test_every_recipe_can_be_resolved():
-    from modulekge.run.train import RECIPES
+    from modulekge.run.recipes import RECIPES
 
     paths = sorted(RECIPES.glob("*/*.toml"))
     assert paths

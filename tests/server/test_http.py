@@ -9,8 +9,8 @@ from web import API, Client
 
 from modulekge.answers.predictor import Predictor
 from modulekge.errors import RunError
-from modulekge.export.formats import export
-from modulekge.models.table import MODELS
+from modulekge.exports.formats import export
+from modulekge.models.spec import MODELS
 from modulekge.run.run import load
 from modulekge.server.http import make_app
 from modulekge.server.metrics import Metrics

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from modulekge.answers.predictor import Predictor
-from modulekge.data.dataset import SPLITS, Dataset
+from modulekge.data.benchmarks import SPLITS
+from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.server.facts import DIRECTIONS, Facts
 from modulekge.server.lookup import Lookup

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from modulekge.data.registry import DATA_VARIABLE, benchmarks, local_folder
+from modulekge.data.benchmarks import DATA_VARIABLE, benchmarks, local_folder
 from modulekge.studies.catalogue import STUDIES
 from modulekge.studies.cell import read_result, run_cell
 

@@ -13,7 +13,7 @@ from modulekge.errors import ModulekgeError
 from modulekge.studies import several
 from modulekge.studies.cell import Cell, read_result
 from modulekge.studies.several import run_cells
-from modulekge.training.fit import EpochRecord
+from modulekge.training.records import EpochRecord
 
 BRIEF = (("train.epochs", 3), ("model.k", 4), ("train.eval_every", 1))
 CELLS = [Cell("world", "DistMult", "", BRIEF, seed) for seed in range(3)]

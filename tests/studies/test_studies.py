@@ -10,18 +10,18 @@ import pytest
 
 from modulekge.config import make_config, read_config
 from modulekge.errors import ModulekgeError
-from modulekge.models.table import MODELS
+from modulekge.models.spec import MODELS
 from modulekge.run import provenance, train
 from modulekge.run.folder import RunFolder
 from modulekge.run.provenance import source_commit
-from modulekge.run.train import find_recipe
+from modulekge.run.recipes import find_recipe
 from modulekge.studies import cell as cells
 from modulekge.studies.catalogue import STUDIES, study_named
 from modulekge.studies.cell import Cell, Result, cell_config, read_result, run_cell
 from modulekge.studies.paper import TABLE_2, TABLE_3, TABLE_4
 from modulekge.studies.render import draw, markdown, write_study
 from modulekge.studies.study import Line, curves
-from modulekge.training.fit import EpochRecord
+from modulekge.training.records import EpochRecord
 
 ROOT = Path(__file__).parents[2]
 SEEDS = 1 + max(int(path.stem.rpartition("-seed")[2]) for path in (ROOT / "results/studies").glob("*-seed*"))

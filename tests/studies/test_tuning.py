@@ -15,7 +15,7 @@ import pytest
 import modulekge
 from modulekge.config import make_config
 from modulekge.errors import ConfigError, DataError, ModulekgeError, RunError, TrainingError, UnknownNameError
-from modulekge.models.table import MODELS
+from modulekge.models.spec import MODELS
 from modulekge.studies import tuning
 from modulekge.studies.tuning import SPACES, Between, Search, finished, open_study, ranking, tune, write_best
 

@@ -5,7 +5,7 @@ import torch
 
 from modulekge.config import LossConfig, make_config
 from modulekge.models.embedding import Embedding
-from modulekge.models.table import MODELS
+from modulekge.models.spec import MODELS
 from modulekge.training import exact as module
 from modulekge.training.exact import Target, exact, softmax_
 from modulekge.training.losses import LOSSES, average

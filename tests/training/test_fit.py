@@ -9,12 +9,13 @@ from modulekge.data.batches import batches
 from modulekge.errors import ConfigError, TrainingError
 from modulekge.evaluation.evaluate import rank
 from modulekge.models.embedding import Embedding
-from modulekge.models.table import MODELS
+from modulekge.models.spec import MODELS
 from modulekge.training import fit as fitting
 from modulekge.training import optimizers
 from modulekge.training.ema import averaged
-from modulekge.training.fit import EpochProgress, EpochRecord, fit, validate
+from modulekge.training.fit import fit, validate
 from modulekge.training.optimizers import make_optimizer, matmul_precision, pick_device
+from modulekge.training.records import EpochProgress, EpochRecord
 
 
 def setup(family, name="ModulE-HH", **train):
@@ -54,7 +55,8 @@ from modulekge.config import make_config
 from modulekge.data.registry import open_dataset
 from modulekge.run.train import begin
 from modulekge.training import step
-from modulekge.training.fit import EpochRecord, fit
+from modulekge.training.records import EpochRecord
+from modulekge.training.fit import fit
 
 built, asked = [], []
 compiled = step.compiled

@@ -6,7 +6,7 @@ from modulekge.config import LossConfig, RegularizerConfig, make_config
 from modulekge.data.filter_index import FilterIndex
 from modulekge.errors import ConfigError
 from modulekge.models.embedding import Embedding
-from modulekge.models.table import MODELS
+from modulekge.models.spec import MODELS
 from modulekge.training.losses import LOSSES, Answers, average, logistic, self_adversarial, softmax
 from modulekge.training.questions import (
     Draw,

@@ -14,7 +14,7 @@ from torch import Tensor
 from modulekge.answers.links import Watch, best_links, links_in_chunks
 from modulekge.answers.questions import Answer, Link, PredictionSet, QueryType, Question
 from modulekge.answers.triples import Named, NamedTriples, Unknown
-from modulekge.data.dataset import SPLITS
+from modulekge.data.benchmarks import SPLITS
 from modulekge.data.filter_index import FilterIndex
 from modulekge.errors import QuestionError, RunError
 from modulekge.evaluation.calibration import Calibration

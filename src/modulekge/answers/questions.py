@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from modulekge.data.dataset import SPLITS, Split
+from modulekge.data.benchmarks import SPLITS, Split
 from modulekge.data.filter_index import FilterIndex
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import QuestionError

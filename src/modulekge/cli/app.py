@@ -1,22 +1,24 @@
-"""The program: its root, the options that commands share, and how it ends."""
+"""The program: its root, the options that commands share, and how it ends.
 
+Nothing here or in the other files of this folder imports PyTorch: the grammar of the command line answers at
+once, and a command imports what it does when it runs.
+"""
+
+import inspect
 import os
 import sys
+from collections.abc import Callable
+from functools import wraps
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, NoReturn, cast
+from typing import Annotated, Any, NoReturn, cast, get_type_hints
 
-import pyarrow as pa
 import typer
 
-from modulekge import render
 from modulekge.cli import completion
-from modulekge.data.dataset import Dataset
-from modulekge.data.registry import open_dataset
+from modulekge.cli.graph import GraphOptions
 from modulekge.errors import ModulekgeError
-from modulekge.machine import is_short
 from modulekge.version import __version__
-from modulekge.workers import part, speaks
 
 # click's, which newer versions of typer carry inside them
 UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__bases__[0])
@@ -66,33 +68,36 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to 
 All = Annotated[bool, typer.Option("--all", help="Show every relation.")]
 
 
-def open_data(
-    data: str, data_dir: Path | None, columns: str | None, labels: Path | None, descriptions: Path | None
-) -> Dataset:
-    """Return the data set that DATA and its options name."""
-    chosen = split_columns(columns)
-    return open_dataset(data, data_dir, columns=chosen, labels=labels, descriptions=descriptions)
+def _graph(
+    data: DataArgument,
+    columns: Columns = None,
+    labels: Labels = None,
+    descriptions: Descriptions = None,
+    data_dir: DataDir = None,
+) -> GraphOptions:
+    return GraphOptions(data, columns, labels, descriptions, data_dir)
 
 
-def split_columns(columns: str | None) -> list[str] | None:
-    """Return the columns that were chosen, if any were."""
-    return columns.split(",") if columns else None
+def with_graph(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the argument and the options that name a graph; it takes them as one, ``graph``."""
+    named = inspect.signature(_graph, eval_str=True).parameters
+    own = inspect.signature(command, eval_str=True).parameters
+    data, *options = named.values()
+    first, *rest = own.values()
+    assert first.name == "graph"
 
+    @wraps(command)
+    def run(**given: Any) -> None:
+        graph = _graph(**{name: given.pop(name) for name in named})
+        command(graph, **given)
 
-def print_notes(dataset: Dataset) -> None:
-    """Say what was left out of a graph."""
-    for note in dataset.notes:
-        render.console(stderr=True).print(note)
-
-
-def print_untrained(dataset: Dataset, *names: str | None) -> None:
-    """Say which of the entities that were asked about have learnt nothing."""
-    for entity in dict.fromkeys(dataset.entities.find(name) for name in names if name is not None):
-        if dataset.untrained(entity):
-            finding = f"{dataset.entities.label(entity)!r} is in no training fact"
-            render.console(stderr=True).print(
-                f"{finding}: its row is as it was drawn, its answers are guesses"
-            )
+    joined = [data, *(p for p in rest if p.name != "as_json"), *options, *rest[-1:]]
+    run.__signature__ = inspect.Signature(joined)  # type: ignore[attr-defined]
+    run.__annotations__ = {
+        **get_type_hints(_graph, include_extras=True),
+        **get_type_hints(command, include_extras=True),
+    }
+    return run
 
 
 def main() -> NoReturn:
@@ -102,13 +107,13 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name the terminal cannot show is no failure
-    pa.enable_signal_handlers(False)  # Arrow's own, while it reads a table, now and then loses a Ctrl-C
     asked = sys.argv[1:]
     try:
         status = app(asked or ["--help"], prog_name="modulekge", standalone_mode=False)
         if status == 130:  # as Typer takes Ctrl-C
             raise KeyboardInterrupt
-        part()
+        if workers := _workers():
+            workers.part()
         sys.exit(status)
     except ModulekgeError as error:
         _fail(f"error: {error}", 2)
@@ -126,19 +131,32 @@ def main() -> NoReturn:
         place = error.filename or "input or output"
         _fail(f"error: {place}: {error.strerror or error}; check its permissions and the free space", 2)
     except Exception as error:
-        if is_short(error):
-            _fail(f"error: {str(error) or 'no memory is left'}; lower model.k or train.batch", 2)
-        if "CUDA error" in str(error):
-            said = str(error).splitlines()[0]
-            _fail(f"error: the GPU failed: {said}; what was kept stays, and 'modulekge resume' goes on", 2)
-        if os.environ.get("MODULEKGE_TRACEBACK"):
-            raise
-        advice = "please report it, with what MODULEKGE_TRACEBACK=1 prints"
-        _fail(f"internal error: {type(error).__name__}: {error}; {advice}", 1)
+        _fail(*_said_of(error))
+
+
+def _said_of(error: Exception) -> tuple[str, int]:
+    """Return what to say of an error that no part of the program foresaw, and the exit code."""
+    from modulekge.machine import is_short
+
+    if is_short(error):
+        return f"error: {str(error) or 'no memory is left'}; lower model.k or train.batch", 2
+    if "CUDA error" in str(error):
+        said = str(error).splitlines()[0]
+        return f"error: the GPU failed: {said}; what was kept stays, and 'modulekge resume' goes on", 2
+    if os.environ.get("MODULEKGE_TRACEBACK"):
+        raise error
+    advice = "please report it, with what MODULEKGE_TRACEBACK=1 prints"
+    return f"internal error: {type(error).__name__}: {error}; {advice}", 1
+
+
+def _workers() -> Any:
+    """The other processes of this job, if a command has met them."""
+    return sys.modules.get("modulekge.workers")
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    if speaks():
+    workers = _workers()
+    if workers.speaks() if workers else os.environ.get("RANK", "0") == "0":
         print(" ".join(map(str.strip, message.splitlines())), file=sys.stderr, flush=True)
     sys.exit(code)
 

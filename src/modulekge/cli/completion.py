@@ -2,19 +2,14 @@
 
 from pathlib import Path
 
-from modulekge.data.dataset import SPLITS
-from modulekge.data.registry import WORLD, benchmarks
-from modulekge.data.synthetic.patterns import PATTERNS
-from modulekge.export.formats import FORMATS
-from modulekge.models.table import MODELS
-from modulekge.run.listing import find_runs
-from modulekge.run.trackers import TRACKERS
-from modulekge.studies.catalogue import STUDIES
+from modulekge.choices import EXPORT_FORMATS, STUDIES, SYNTHETIC_PATTERNS, TRACKERS
+from modulekge.data.benchmarks import SPLITS, WORLD, benchmarks
+from modulekge.models.table import ROWS
 
 
 def models() -> list[str]:
     """The models by name."""
-    return list(MODELS)
+    return list(ROWS)
 
 
 def datasets(incomplete: str) -> list[str]:
@@ -24,6 +19,8 @@ def datasets(incomplete: str) -> list[str]:
 
 def run_folders() -> list[str]:
     """The run folders under runs/; for any other place, the shell offers its own files."""
+    from modulekge.run.listing import find_runs
+
     return sorted(map(str, find_runs(Path("runs"))))
 
 
@@ -39,7 +36,7 @@ def splits() -> list[str]:
 
 def patterns() -> list[str]:
     """The structures of a synthetic graph."""
-    return list(PATTERNS)
+    return list(SYNTHETIC_PATTERNS)
 
 
 def trackers() -> list[str]:
@@ -49,7 +46,7 @@ def trackers() -> list[str]:
 
 def formats() -> list[str]:
     """The formats a run is exported to."""
-    return list(FORMATS)
+    return list(EXPORT_FORMATS)
 
 
 def _paths(incomplete: str) -> list[str]:

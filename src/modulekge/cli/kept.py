@@ -1,20 +1,14 @@
 """Commands that look at runs that were kept."""
 
-import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from modulekge import render
+from modulekge.choices import TRACKERS
 from modulekge.cli import completion
 from modulekge.cli.app import Json, RunArgument, app
-from modulekge.run.comparison import compare as compare_runs
-from modulekge.run.comparison import write_comparison
-from modulekge.run.folder import RunFolder
-from modulekge.run.listing import Order, list_runs
-from modulekge.run.trackers import TRACKERS, send
+from modulekge.run.listing import Order
 
 
 @app.command(epilog="Example: modulekge runs runs/studies --sort mrr")
@@ -28,13 +22,9 @@ def runs(
     as_json: Json = False,
 ) -> None:
     """List runs: what they are of, how far they came, how good they are, and their state."""
-    lines = list_runs(folder, sort)
-    if as_json:
-        print(json.dumps([asdict(line) for line in lines], ensure_ascii=False))
-    elif lines:
-        render.console().print(render.runs_table(lines))
-    else:
-        render.console(stderr=True).print(f"no runs in {folder}; 'modulekge train' makes one")
+    from modulekge.commands import listing
+
+    listing.runs(folder, sort, as_json)
 
 
 @app.command(epilog="Example: modulekge compare runs/a runs/b --out curves.svg")
@@ -49,13 +39,9 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Lay runs side by side: the settings that differ, the metrics, the curves of valid MRR."""
-    comparison = compare_runs(runs)
-    if out:
-        write_comparison(comparison, out)
-    if as_json:
-        print(json.dumps(asdict(comparison), ensure_ascii=False))
-    else:
-        render.console().print(render.comparison_view(comparison))
+    from modulekge.commands import kept
+
+    kept.compare(runs, out, as_json)
 
 
 @app.command(epilog="Example: modulekge track runs/wn --to tensorboard")
@@ -64,5 +50,6 @@ def track(
     to: Annotated[str, typer.Option(help=f"{', '.join(TRACKERS)}.", autocompletion=completion.trackers)],
 ) -> None:
     """Send a run that was kept to a tracker: its settings, every epoch, its report on test."""
-    send(RunFolder.existing(run), to)
-    render.console(stderr=True).print(f"sent to {to}")
+    from modulekge.commands import kept
+
+    kept.track(run, to)

@@ -1,17 +1,16 @@
 """The command that serves runs: the explorer's page and its HTTP API."""
 
-import importlib
-import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from modulekge.cli import completion
 from modulekge.cli.app import app
-from modulekge.errors import ConfigError
 
 _TOKEN = "MODULEKGE_TOKEN"
+
+
 _LEAST = 8  # characters of a token
 
 
@@ -43,26 +42,6 @@ def serve(
 
     Only this machine can reach it, unless --host says otherwise; then a token is needed, or --public.
     """
-    server = _server()
-    door = server.Bind(host, port, _token(token_file), public, tuple(allow_host or ()))
-    server.serve(runs, door, batch, lambda address: typer.echo(f"explore at {address}  (Ctrl-C ends it)"))
+    from modulekge.commands import serve
 
-
-def _server() -> Any:
-    try:
-        return importlib.import_module("modulekge.server.server")
-    except ImportError as error:
-        advice = "install it with: pip install 'modulekge[serve]'"
-        raise ConfigError(f"serve: needs {error.name}; {advice}") from None
-
-
-def _token(file: Path | None) -> str | None:
-    """Read the token that requests must bear, if one was given; it never stands on the command line."""
-    try:
-        token = file.read_text("utf-8").strip() if file else os.environ.get(_TOKEN)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: cannot be read ({error}); write a token into it") from None
-    if token is not None and not (len(token) >= _LEAST and token.isascii() and token.isprintable()):
-        place = str(file) if file else _TOKEN
-        raise ConfigError(f"{place}: holds no token; it takes at least {_LEAST} printable ASCII characters")
-    return token
+    serve.serve(runs, port, host, token_file, public, allow_host, batch)

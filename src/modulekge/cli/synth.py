@@ -1,20 +1,15 @@
 """The command that makes a synthetic graph."""
 
-import json
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from modulekge import render
+from modulekge.choices import SYNTHETIC_PATTERNS
 from modulekge.cli import completion
 from modulekge.cli.app import Json
 from modulekge.cli.data import data_app
-from modulekge.data.synthetic.generate import STRUCTURES, synthesise
-from modulekge.data.synthetic.patterns import PATTERNS
-from modulekge.data.writing import structure, totals, write_graph
-from modulekge.shapes import Triples
 
 
 def _count(text: str) -> int:
@@ -26,10 +21,6 @@ def _count(text: str) -> int:
     except (InvalidOperation, ValueError, OverflowError):
         raise typer.BadParameter(f"{text!r} is not a whole number, such as 5000000 or 5e6") from None
     return int(value)
-
-
-def _rows(triples: Triples) -> int:
-    return len(triples)
 
 
 @data_app.command(
@@ -44,7 +35,7 @@ def data_synth(
     pattern: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"{', '.join(PATTERNS)}; repeatable; default: all but random.",
+            help=f"{', '.join(SYNTHETIC_PATTERNS)}; repeatable; default: all but random.",
             autocompletion=completion.patterns,
         ),
     ] = None,
@@ -61,11 +52,6 @@ def data_synth(
     Each triple of valid and test follows from train by a law of its relations, which their names tell and
     structure.json lists. Numbers may be written 5e6.
     """
-    graph = synthesise(entities, relations, triples, pattern or STRUCTURES, held_out, seed)
-    with render.progress_display("writing", triples, _rows) as watch:
-        write_graph(graph, out, packed, watch)
-    if as_json:
-        print(json.dumps({**structure(graph), "path": str(out)}))
-    else:
-        render.console().print(render.synthetic_view(graph, totals(graph)))
-    render.console(stderr=True).print(f"kept in {out}; train on it: modulekge train {out}")
+    from modulekge.commands import synth
+
+    synth.data_synth(entities, relations, triples, pattern, held_out, seed, packed, out, as_json)

@@ -1,16 +1,10 @@
 """Commands that say why: what speaks for a triple, and what relations are to each other."""
 
-import json
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from modulekge import render
-from modulekge.cli.app import Json, RunArgument, app, print_notes, print_untrained
-from modulekge.explain.explanation import explain as explain_by_name
-from modulekge.explain.relation_patterns import relation_patterns
-from modulekge.run.run import load
+from modulekge.cli.app import Json, RunArgument, app
 
 
 @app.command(epilog="Example: modulekge explain runs/demo France borders Spain -k 3")
@@ -23,14 +17,9 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Say why a triple scores as it does: training facts, paths and like entities that speak for it."""
-    loaded = load(run)
-    print_notes(loaded.dataset)
-    explanation = explain_by_name(loaded, head, relation, tail, k)
-    print_untrained(loaded.dataset, head, tail)
-    if as_json:
-        print(json.dumps(asdict(explanation), ensure_ascii=False))
-    else:
-        render.console().print(render.explanation_view(explanation))
+    from modulekge.commands import why
+
+    why.explain(run, head, relation, tail, k, as_json)
 
 
 @app.command(epilog="Example: modulekge relations runs/demo --all")
@@ -40,8 +29,6 @@ def relations(
     as_json: Json = False,
 ) -> None:
     """Say what relations are to each other: symmetric, inverse, equal, composed, commuting."""
-    algebra = relation_patterns(run)
-    if as_json:
-        print(json.dumps(asdict(algebra), ensure_ascii=False))
-    else:
-        render.console().print(render.relation_patterns_view(algebra, every))
+    from modulekge.commands import why
+
+    why.relations(run, every, as_json)

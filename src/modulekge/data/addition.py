@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from modulekge.data.dataset import SPLITS, Dataset
+from modulekge.data.benchmarks import SPLITS
+from modulekge.data.dataset import Dataset
 from modulekge.data.filter_index import FilterIndex
 from modulekge.data.reading import Facts
 from modulekge.data.splits import without_repeats

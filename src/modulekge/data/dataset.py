@@ -3,17 +3,15 @@
 import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, get_args
 
 import torch
 
+from modulekge.data.benchmarks import SPLITS, Split
 from modulekge.data.filter_index import FilterIndex
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import DataError
 from modulekge.shapes import Triples
 
-Split = Literal["train", "valid", "test"]
-SPLITS: tuple[Split, ...] = get_args(Split)
 ENOUGH = 20  # facts of a relation from which what none of them shows is taken to be no fact
 
 

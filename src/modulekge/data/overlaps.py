@@ -7,7 +7,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from modulekge.data.dataset import SPLITS, Dataset
+from modulekge.data.benchmarks import SPLITS
+from modulekge.data.dataset import Dataset
 
 Likeness = Literal["same", "inverse", "symmetric"]
 

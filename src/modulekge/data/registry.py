@@ -2,8 +2,6 @@
 
 import hashlib
 import io
-import json
-import os
 import shutil
 import sys
 import tarfile
@@ -12,41 +10,30 @@ import urllib.request
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import wrap_file
 
-from modulekge.data.dataset import SPLITS, Dataset
+from modulekge.data.benchmarks import (
+    DATA_VARIABLE,
+    HERE,
+    SPLITS,
+    WORLD,
+    Benchmark,
+    benchmarks,
+    cache_dir,
+    local_folder,
+    name_or_path,
+    named,
+)
+from modulekge.data.dataset import Dataset
 from modulekge.data.reading import read_dataset
-from modulekge.errors import DataError, unknown
+from modulekge.errors import DataError
 
-WORLD = "world"
-DATA_VARIABLE = "MODULEKGE_DATA"
 LARGEST = 1 << 30  # bytes of a file, packed or not; no benchmark has one of a tenth of that
-_HERE = Path(__file__).parent
-
-
-@dataclass(frozen=True)
-class Benchmark:
-    """A public data set: its published size, its licence, and where its files are."""
-
-    name: str
-    entities: int
-    relations: int
-    triples: dict[str, int]
-    licence: str
-    files: tuple[dict[str, Any], ...]
-
-
-@cache
-def benchmarks() -> dict[str, Benchmark]:
-    """Return the registered benchmarks by name."""
-    rows = json.loads((_HERE / "registry.json").read_text("utf-8"))
-    return {name: Benchmark(name, **{**row, "files": tuple(row["files"])}) for name, row in rows.items()}
 
 
 def open_dataset(
@@ -68,54 +55,15 @@ def open_dataset(
     chosen = None if columns is None else [str(column) for column in columns]
     name = name_or_path(where)
     if name == WORLD:
-        return read_dataset(_HERE / WORLD, seed, chosen, *texts)
+        return read_dataset(HERE / WORLD, seed, chosen, *texts)
     if benchmark := benchmarks().get(name):
         folder = local_folder(benchmark, data_dir) or download(benchmark, cache_dir())
         return _checked(read_dataset(folder, seed, chosen, *texts), benchmark, folder)
     dataset = read_dataset(Path(where), seed, chosen, *texts)
     if dataset.name.casefold() == WORLD:  # whose recipes are not for this one
         return replace(dataset, name=f"my-{dataset.name}")
-    benchmark = _named(dataset.name)  # what bears a benchmark's name must be that benchmark
+    benchmark = named(dataset.name)  # what bears a benchmark's name must be that benchmark
     return _checked(dataset, benchmark, Path(where)) if benchmark else dataset
-
-
-def name_or_path(where: str | Path) -> str:
-    """Return a registered name as it is registered, whatever its case, or the path of a folder or file."""
-    if str(where).casefold() == WORLD:
-        return WORLD
-    if benchmark := _named(str(where)):
-        return benchmark.name
-    if Path(where).exists():
-        return str(where)
-    if os.sep in str(where) or Path(where).suffix:
-        raise DataError(f"{where}: no such file or folder; check the path")
-    raise unknown("data set", str(where), [WORLD, *benchmarks()], "'modulekge data list' names them all")
-
-
-def is_known(name: str) -> bool:
-    """Whether a name is that of a graph whose size is known, which a folder of this name has to have."""
-    return name.casefold() == WORLD or _named(name) is not None
-
-
-def _named(name: str) -> Benchmark | None:
-    known = {benchmark.casefold(): benchmark for benchmark in benchmarks()}
-    return benchmarks()[known[name.casefold()]] if name.casefold() in known else None
-
-
-def local_folder(benchmark: Benchmark, data_dir: str | Path | None = None) -> Path | None:
-    """Return the first local folder of this name that holds a train split."""
-    variable = os.environ.get(DATA_VARIABLE, "").split(os.pathsep)
-    for place in (data_dir, *variable, ".", cache_dir()):
-        for folder in sorted(Path(place).glob("*")) if place else ():
-            if folder.name.casefold() == benchmark.name.casefold() and any(folder.glob("train*")):
-                return folder
-    return None
-
-
-def cache_dir() -> Path:
-    """Return where downloads are kept: modulekge in the user's cache."""
-    place = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111, no HOME is no error
-    return Path(place) / "modulekge"
 
 
 def download(benchmark: Benchmark, cache: Path) -> Path:

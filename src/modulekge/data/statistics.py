@@ -7,7 +7,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from modulekge.data.dataset import SPLITS, Dataset, Split
+from modulekge.data.benchmarks import SPLITS, Split
+from modulekge.data.dataset import Dataset
 from modulekge.data.splits import without_repeats
 from modulekge.shapes import Triples
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from modulekge.data.dataset import SPLITS
+from modulekge.data.benchmarks import SPLITS
 from modulekge.data.synthetic.generate import SyntheticGraph
 from modulekge.errors import DataError
 from modulekge.shapes import Triples

@@ -1,11 +1,18 @@
-"""The filtered ranking of questions against every entity, in bounded memory."""
+"""The filtered ranking of questions against every entity, in bounded memory, and reports on it."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 
 import torch
+from torch import Tensor
 
+from modulekge.data.benchmarks import Split
+from modulekge.data.dataset import Dataset
 from modulekge.data.filter_index import FilterIndex
-from modulekge.evaluation.ranks import Ranks, scores_of
+from modulekge.data.statistics import CATEGORIES, categories
+from modulekge.evaluation.metrics import bootstrap, metrics
+from modulekge.evaluation.ranks import TIES, Ranks, scores_of
+from modulekge.evaluation.report import RelationReport, Report
 from modulekge.machine import is_short
 from modulekge.models.scorer import Scorer, batch_size
 from modulekge.shapes import Triples
@@ -54,3 +61,53 @@ def _rank_batch(scorer: Scorer, questions: Triples, known: FilterIndex) -> Ranks
         counts[:, own] = torch.stack([ranks.above, ranks.not_below])
         ranks = Ranks(*workers.total(counts).unbind())
     return Ranks(ranks.above.cpu(), ranks.not_below.cpu())
+
+
+def evaluate(
+    scorer: Scorer,
+    dataset: Dataset,
+    split: Split = "test",
+    watch: Callable[[Iterator[Ranks]], Iterable[Ranks]] = iter,
+) -> Report:
+    """Rank every question of a split and report on it; ``watch`` may show the batches as they pass."""
+    started = time.perf_counter()
+    dataset.check_split(split, "to evaluate on; name another")
+    questions = dataset.questions(split)
+    order = scorer.order(questions[:, 1])
+    ranks = Ranks.join(list(watch(rank_in_batches(scorer, questions[order], dataset.known))))
+    ranks = ranks.at(order.argsort())
+    return _report(scorer.name, dataset, split, ranks, time.perf_counter() - started)
+
+
+def _report(name: str, dataset: Dataset, split: Split, ranks: Ranks, seconds: float) -> Report:
+    triples = dataset[split]
+    sides = ranks.rank("bottom").reshape(2, -1)  # tails asked for, then heads
+    seen = dataset.seen[triples[:, [0, 2]]].all(1)
+    relation_of = triples[:, 1]
+    kinds = categories(dataset)
+    kind_of = torch.tensor([CATEGORIES.index(kind) for kind in kinds])[relation_of]
+    present = relation_of.unique().tolist()
+    return Report(
+        model=name,
+        dataset=dataset.name,
+        fingerprint=dataset.fingerprint,
+        split=split,
+        triples=len(triples),
+        candidates=len(dataset.entities),
+        both=metrics(sides.flatten()),
+        intervals=bootstrap(sides),
+        head=metrics(sides[1]),
+        tail=metrics(sides[0]),
+        ties={ties: metrics(ranks.rank(ties)) for ties in TIES},
+        without_unseen=metrics(sides[:, seen].flatten()) if seen.any() else None,
+        unseen_triples=int((~seen).sum()),
+        relations=tuple(_part(dataset.relations.label(r), sides[:, relation_of == r]) for r in present),
+        categories=tuple(_part(CATEGORIES[i], sides[:, kind_of == i]) for i in kind_of.unique().tolist()),
+        seconds=seconds,
+    )
+
+
+def _part(name: str, sides: Tensor) -> RelationReport:
+    return RelationReport(
+        name, sides.shape[1], metrics(sides.flatten()), head=metrics(sides[1]), tail=metrics(sides[0])
+    )

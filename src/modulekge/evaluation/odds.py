@@ -7,7 +7,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from modulekge.data.dataset import SPLITS, Dataset, Split
+from modulekge.data.benchmarks import SPLITS, Split
+from modulekge.data.dataset import Dataset
 from modulekge.data.filter_index import FilterIndex
 from modulekge.models.scorer import Scorer, batch_size
 from modulekge.shapes import Ids, Scores

@@ -42,7 +42,7 @@ class Reranked(Scorer):
     @property
     def name(self) -> str:
         """The name of what is reranked, and that it is."""
-        return reranked_name(self.base.name, self.weights)
+        return self.weights.named(self.base.name)
 
     @property
     def n_entities(self) -> int:
@@ -120,8 +120,3 @@ class Reranked(Scorer):
     def order(self, relations: Ids) -> Ids:
         """By relation: each of them asks all candidates once."""
         return relations.argsort(stable=True)
-
-
-def reranked_name(name: str, weights: RerankConfig) -> str:
-    """Return the name of a model that is reranked so."""
-    return name if weights == NOT_RERANKED else f"{name}, reranked"

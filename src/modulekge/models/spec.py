@@ -1,6 +1,6 @@
 """A model is a row: what its scalars, vectors, scaling, rotation and score are."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TypeVar
@@ -29,7 +29,9 @@ from modulekge.algebra.groups import (
 )
 from modulekge.algebra.parametrizations import UNIT_PARAMETRIZATIONS, Parametrization
 from modulekge.algebra.scores import SCORES, Score, lift, product
+from modulekge.config import ModelConfig
 from modulekge.errors import ConfigError, unknown
+from modulekge.models.table import ROWS, Row
 from modulekge.shapes import Elements, Numbers
 
 Value = TypeVar("Value")
@@ -294,3 +296,38 @@ def _value(kind: str, name: str, known: Mapping[str, Value]) -> Value:
     if name not in known:
         raise unknown(kind, name, known, f"choose one of {', '.join(known)}")
     return known[name]
+
+
+MODELS = {name: row(*words) for name, words in ROWS.items()}
+
+
+def specs(rows: Iterable[Row]) -> list[ModelSpec]:
+    """Return the models of rows."""
+    return [MODELS[row.name] for row in rows]
+
+
+def spec_of(config: ModelConfig) -> ModelSpec:
+    """Return the row that a configuration names, with the words it gives in place of the row's own.
+
+    A named row with other words is no longer that model: its name gets a star.
+    """
+    given = {column: word for column in COLUMNS if (word := getattr(config, column))}
+    if len(given) == len(COLUMNS):
+        spec = row(config.name, **given)
+    else:
+        known = named(config.name)
+        spec = row(known.name, **{**known.words(), **given})
+    published = MODELS.get(spec.name)
+    if published and published.words() != spec.words():
+        spec = replace(spec, name=f"{spec.name}*")
+    if config.score_weights:
+        spec = replace(spec, score=replace(spec.score, weights=config.score_weights))
+    return spec.parametrized(parametrization(config.parametrization))
+
+
+def named(name: str) -> ModelSpec:
+    """Return the row of this name, whatever its case."""
+    for known, spec in MODELS.items():
+        if known.casefold() == name.casefold():
+            return spec
+    raise unknown("model", name, MODELS, "'modulekge models' lists them all")

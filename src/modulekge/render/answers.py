@@ -13,12 +13,13 @@ from rich.text import Text
 
 from modulekge.answers.questions import Answer, Link, PredictionSet
 from modulekge.config import RerankConfig
-from modulekge.data.dataset import Dataset, Split
+from modulekge.data.benchmarks import Split
+from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.reliability import Reliability
 from modulekge.evaluation.rerank import Weighed
-from modulekge.render.console import format_number, live_console, new_table
+from modulekge.render.terminal import format_number, live_console, new_table
 
 Part = TypeVar("Part")
 _FEW_WEIGHTS = 5

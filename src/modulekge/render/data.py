@@ -1,31 +1,13 @@
 """Tables of data sets."""
 
-from collections.abc import Iterable
-
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from modulekge.data.doctor import Finding, Level
-from modulekge.data.registry import WORLD, Benchmark
 from modulekge.data.statistics import Statistics
 from modulekge.data.synthetic.generate import SyntheticGraph
-from modulekge.render.console import FEW, more, new_table
+from modulekge.render.terminal import FEW, more, new_table
 from modulekge.run.estimate import Estimate
-
-
-def datasets_table(benchmarks: Iterable[Benchmark], places: dict[str, str]) -> Table:
-    """The known data sets and where each would be read from."""
-    table = new_table("Name", " entities", " relations", " train", " valid", " test", "where", "licence")
-    for b in benchmarks:
-        sizes = (b.entities, b.relations, *b.triples.values())
-        table.add_row(b.name, *(f"{size:,}" for size in sizes), places[b.name], _short(b.licence))
-    table.add_row(WORLD, *("",) * 5, "in this package", "CC BY 4.0; Unicode License V3")
-    return table
-
-
-def _short(licence: str) -> str:
-    return licence.split(" (")[0].split(";")[0]
 
 
 def statistics_view(survey: Statistics, all_relations: bool) -> RenderableType:

@@ -7,7 +7,7 @@ from rich.table import Table
 from modulekge.algebra.groups import Group as NumberGroup
 from modulekge.algebra.parametrizations import Parametrization
 from modulekge.models.spec import ModelSpec
-from modulekge.render.console import new_table
+from modulekge.render.terminal import new_table
 
 
 def models_table(specs: Iterable[ModelSpec], parametrization: Parametrization) -> Table:

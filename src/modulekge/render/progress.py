@@ -14,8 +14,8 @@ from rich.progress import (
 )
 
 from modulekge.evaluation.ranks import Ranks
-from modulekge.render.console import live_console
-from modulekge.training.fit import EpochProgress, EpochRecord
+from modulekge.render.terminal import live_console
+from modulekge.training.records import EpochProgress, EpochRecord
 
 _EPOCH, _MRR = "epoch {task.fields[epoch]}/{task.total:.0f}", "valid MRR {task.fields[mrr]}"
 

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from modulekge.evaluation.report import Metrics, RelationReport, Report
-from modulekge.render.console import FEW, format_number, more, new_table
+from modulekge.render.terminal import FEW, format_number, more, new_table
 from modulekge.studies.render import line_cells
 from modulekge.studies.study import Line
 
@@ -23,7 +23,8 @@ def report_view(report: Report, all_relations: bool) -> RenderableType:
     overall.add_row("  heads", *_figures(report.head))
     for rule in ("top", "mean"):
         overall.add_row(f"  ties {rule.upper()}", *_figures(report.ties[rule]))
-    overall.add_row(f"  without {report.unseen_triples} unseen", *_figures(report.without_unseen))
+    if report.without_unseen:
+        overall.add_row(f"  without {report.unseen_triples} unseen", *_figures(report.without_unseen))
     rows = sorted(report.relations, key=lambda r: -r.triples)
     shown = rows if all_relations else rows[:FEW]
     return Group(

@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from modulekge.render.console import format_number, live_console, new_table
+from modulekge.render.terminal import format_number, live_console, new_table
 from modulekge.run.defaults import Choice
 from modulekge.studies.tuning import Trial
 

@@ -6,10 +6,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from modulekge.explain.explanation import Explanation, Fact, Neighbour, Route
-from modulekge.explain.relation_patterns import Finding, RelationPatterns
+from modulekge.explanations.explanation import Explanation, Fact, Neighbour, Route
+from modulekge.explanations.relation_patterns import Finding, RelationPatterns
 from modulekge.render.answers import called
-from modulekge.render.console import new_table
+from modulekge.render.terminal import new_table
 
 _FEW_BELIEFS = 8
 

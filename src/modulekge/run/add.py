@@ -20,14 +20,15 @@ from modulekge.models.embedding import Embedding
 from modulekge.run.checkpoint import new_model
 from modulekge.run.files import as_text
 from modulekge.run.folder import RunFolder
+from modulekge.run.lock import is_training
 from modulekge.run.run import Run, load
-from modulekge.run.train import begin, check_settings, continue_run, is_training
+from modulekge.run.train import begin, check_settings, continue_run
 from modulekge.training.ema import MEAN
-from modulekge.training.fit import EpochProgress, EpochRecord
 from modulekge.training.fold import Fold
 from modulekge.training.optimizers import load_state, make_optimizer, pick_device, state_tensors
 from modulekge.training.plateau import PLATEAU
 from modulekge.training.questions import Questions
+from modulekge.training.records import EpochProgress, EpochRecord
 
 _RATE = 0.05  # of Adagrad
 _LEAST_EPOCHS, _LEAST_STEPS = 5, 200

@@ -11,9 +11,9 @@ from modulekge.config import Config, RerankConfig
 from modulekge.data.dataset import Dataset
 from modulekge.errors import ConfigError, RunError
 from modulekge.models.embedding import Embedding
-from modulekge.models.reranked import NOT_RERANKED, Reranked
-from modulekge.models.table import spec_of
-from modulekge.run.files import Part, read_tensors, write_tensors
+from modulekge.models.reranked import Reranked
+from modulekge.models.spec import spec_of
+from modulekge.run.tensors import Part, read_tensors, write_tensors
 from modulekge.training.ema import MEAN
 from modulekge.training.finite import finite, not_finite
 from modulekge.training.optimizers import WHOLE, load_state, state_tensors
@@ -27,7 +27,7 @@ _STATE = "optimizer:"  # before the names of the optimiser's tensors in a checkp
 
 def new_model(config: Config, dataset: Dataset, workers: Workers = ALONE) -> Embedding:
     """Return an undrawn model of the configured row for a graph."""
-    if config.rerank != NOT_RERANKED and workers.shards > 1:
+    if config.rerank.on and workers.shards > 1:
         raise ConfigError(
             "rerank: candidates are reranked where one process holds all entities; evaluate without "
             "torchrun or with train.shards = 1, or train without [rerank] and rerank the run after that"

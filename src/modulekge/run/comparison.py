@@ -9,11 +9,11 @@ from typing import Any
 from modulekge.config import dotted
 from modulekge.evaluation.report import Report
 from modulekge.run.files import as_text, read_json, write_file
-from modulekge.run.folder import RunFolder
 from modulekge.run.listing import best_record, valid_figures
 from modulekge.run.plotting import markdown_table, new_figure, write_figure
 from modulekge.run.rows import check_target, comma_separated
-from modulekge.training.fit import EpochRecord
+from modulekge.run.run_files import RunFiles
+from modulekge.training.records import EpochRecord
 
 Number = int | float
 Curve = tuple[tuple[int, float], ...]  # epoch, valid MRR
@@ -38,7 +38,7 @@ class Comparison:
 
 def compare(runs: Sequence[Path]) -> Comparison:
     """Read runs and lay them side by side; no data set is needed and no weights are loaded."""
-    folders = [RunFolder.existing(run) for run in runs]
+    folders = [RunFiles.existing(run) for run in runs]
     records = [folder.records() for folder in folders]
     reports = [folder.report() for folder in folders]
     settings = [dotted(folder.config()) for folder in folders]
@@ -54,7 +54,7 @@ def compare(runs: Sequence[Path]) -> Comparison:
     )
 
 
-def _metrics(folder: RunFolder, records: list[EpochRecord], report: Report | None) -> dict[str, Number]:
+def _metrics(folder: RunFiles, records: list[EpochRecord], report: Report | None) -> dict[str, Number]:
     best, valid = best_record(records), valid_figures(folder, records)
     found: dict[str, Number] = {"epochs": len(records), "seconds": fsum(r.seconds for r in records)}
     if records:
@@ -68,14 +68,14 @@ def _metrics(folder: RunFolder, records: list[EpochRecord], report: Report | Non
     return found
 
 
-def _cautions(folders: Sequence[RunFolder], reports: Sequence[Report | None]) -> Iterator[str]:
+def _cautions(folders: Sequence[RunFiles], reports: Sequence[Report | None]) -> Iterator[str]:
     if len({_graph(folder) for folder in folders}) > 1:
         yield "the runs were trained on different graphs, so their figures do not compare"
     if len({report.protocol for report in reports if report}) > 1:
         yield "the reports were made by different protocols, so their test figures do not compare"
 
 
-def _graph(folder: RunFolder) -> str | None:
+def _graph(folder: RunFiles) -> str | None:
     """The fingerprint of the graph a run was trained on, be its facts in the folder or not."""
     fields = read_json(folder.path / "run.json")
     return fields.get("graph") or fields.get("fingerprint")

@@ -12,8 +12,7 @@ import torch
 from modulekge.config import Config
 from modulekge.data.dataset import Dataset
 from modulekge.machine import free_memory
-from modulekge.models.spec import ModelSpec
-from modulekge.models.table import named, spec_of
+from modulekge.models.spec import ModelSpec, named, spec_of
 
 DEFAULT_MODEL = "ModulE-RC"
 _REALS = 256  # numbers of an entity that meet a query

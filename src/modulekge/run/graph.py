@@ -10,11 +10,13 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from modulekge.data.dataset import SPLITS, Dataset
+from modulekge.data.benchmarks import SPLITS
+from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Unread, Vocabulary
 from modulekge.errors import RunError
 from modulekge.json_io import typed
-from modulekge.run.files import read_json, read_tensors, read_top
+from modulekge.run.files import read_json, read_top
+from modulekge.run.tensors import read_tensors
 
 VOCABULARY, TRIPLES = "vocabulary.json", "triples.safetensors"
 

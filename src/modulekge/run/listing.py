@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from modulekge.errors import ModulekgeError, RunError
-from modulekge.models.reranked import NOT_RERANKED, reranked_name
-from modulekge.run.files import open_tensors, read_json
-from modulekge.run.folder import RunFolder
-from modulekge.run.train import is_training, stalled
-from modulekge.training.fit import EpochRecord
+from modulekge.run.files import check_tensors, read_json
+from modulekge.run.lock import is_training
+from modulekge.run.run_files import RunFiles
+from modulekge.training.records import EpochRecord, stalled
 
 _DEPTH = 4  # levels below a folder at which runs are looked for
 _MARKS = {"config.toml", "run.json"}  # either makes a folder a run, be it a damaged one
@@ -82,13 +81,13 @@ def _name(path: Path, folder: Path) -> str:
 
 def _line(path: Path, name: str) -> RunLine:
     """Read one run; what is wrong with it is said in its line."""
-    folder = RunFolder(path)
+    folder = RunFiles(path)
     fields: dict[str, Any] = {}
     try:
-        config = RunFolder.existing(path).config()
+        config = RunFiles.existing(path).config()
         fields |= {
             "data": config.data,
-            "model": reranked_name(config.model.name, config.rerank),
+            "model": config.rerank.named(config.model.name),
             "k": config.model.k,
         }
         fields["started"] = str(read_json(path / "run.json").get("started", ""))
@@ -108,18 +107,17 @@ def _line(path: Path, name: str) -> RunLine:
     return RunLine(name, _state(folder, ended, len(records)), **fields)
 
 
-def _check_files(folder: RunFolder) -> None:
+def _check_files(folder: RunFiles) -> None:
     """Make sure that files are there, and that those of tensors are as long as their headers say."""
     for name in _FROM_THE_START:
         if not (folder.path / name).is_file():
             raise RunError(f"{folder.path / name}: no such file; the run folder is incomplete")
     for path in (folder.path / "triples.safetensors", folder.weights, folder.checkpoint):
         if path.exists():
-            with open_tensors(path):
-                pass
+            check_tensors(path)
 
 
-def _state(folder: RunFolder, ended: bool, epochs: int) -> State:
+def _state(folder: RunFiles, ended: bool, epochs: int) -> State:
     if is_training(folder):
         return "training"
     if not (folder.weights.exists() or folder.checkpoint.exists()):
@@ -134,12 +132,12 @@ def best_record(records: Sequence[EpochRecord]) -> EpochRecord | None:
     return max((r for r in records if r.valid), key=lambda r: (r.valid or {})["mrr"], default=None)
 
 
-def valid_figures(folder: RunFolder, records: Sequence[EpochRecord]) -> dict[str, float] | None:
+def valid_figures(folder: RunFiles, records: Sequence[EpochRecord]) -> dict[str, float] | None:
     """Return the figures on valid of the weights that are kept.
 
     Of a reranked run they are not those of its training, and are known once it was evaluated on valid.
     """
-    if folder.config().rerank == NOT_RERANKED:
+    if not folder.config().rerank.on:
         best = best_record(records)
         return best.valid if best else None
     report = folder.report("valid")

@@ -6,8 +6,8 @@ from pathlib import Path
 from modulekge.config import RerankConfig
 from modulekge.evaluation.rerank import Watch, weigh
 from modulekge.run.calibrate import calibrate
+from modulekge.run.lock import only_one
 from modulekge.run.run import Run, load
-from modulekge.run.train import only_one
 
 
 def rerank(run: Run | str | Path, watch: Watch = iter) -> Run:

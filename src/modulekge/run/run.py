@@ -10,7 +10,7 @@ from modulekge.config import Config
 from modulekge.data.dataset import Dataset
 from modulekge.errors import RunError
 from modulekge.models.embedding import Embedding
-from modulekge.models.reranked import NOT_RERANKED, Reranked, reranked_name
+from modulekge.models.reranked import Reranked
 from modulekge.models.scorer import Scorer
 from modulekge.run.folder import RunFolder
 from modulekge.workers import ALONE, Workers
@@ -30,7 +30,7 @@ class Run:
     def scorer(self) -> Scorer:
         """What answers questions: the model as it was trained, reranked where the settings say so."""
         plain, weights = self.model.scorer(), self.config.rerank
-        if weights == NOT_RERANKED:
+        if not weights.on:
             return plain
         offsets = self.folder.offsets(self.model, weights)
         return Reranked(plain, weights, self.dataset.questions("train"), offsets)
@@ -38,7 +38,7 @@ class Run:
     @property
     def name(self) -> str:
         """What reports call the model."""
-        return reranked_name(self.model.spec.name, self.config.rerank)
+        return self.config.rerank.named(self.model.spec.name)
 
     def on(self, device: torch.device) -> "Run":
         """Return the run with its model moved to a device."""

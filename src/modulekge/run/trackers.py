@@ -11,8 +11,8 @@ from typing import Any, Protocol, runtime_checkable
 from modulekge.config import Config, dotted, write_config
 from modulekge.errors import ModulekgeError, RunError, unknown
 from modulekge.evaluation.report import Report
-from modulekge.run.folder import RunFolder
-from modulekge.training.fit import EpochProgress, EpochRecord
+from modulekge.run.run_files import RunFiles
+from modulekge.training.records import EpochProgress, EpochRecord
 
 # training waits while MLflow asks a server that is gone, for minutes unless its variables say otherwise
 _MLFLOW_PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
@@ -133,7 +133,7 @@ class Tracking:
     """Feeds trackers as a run trains; one that fails is warned of, once, and left out from then on."""
 
     def __init__(
-        self, folder: RunFolder, trackers: Mapping[str, Tracker], warn: Callable[[str], object]
+        self, folder: RunFiles, trackers: Mapping[str, Tracker], warn: Callable[[str], object]
     ) -> None:
         self.folder, self.trackers, self.warn = folder, dict(trackers), warn
         self.started = False
@@ -174,7 +174,7 @@ class Tracking:
                 )
 
 
-def send(folder: RunFolder, name: str) -> None:
+def send(folder: RunFiles, name: str) -> None:
     """Give a tracker a run as it was kept, with its report on test if there is one."""
     (tracker,) = make_trackers([name], folder.path).values()
     config, records, report = folder.config(), folder.records(), folder.report()

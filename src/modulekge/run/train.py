@@ -1,10 +1,9 @@
 """Training into a run folder: settings resolved, best and last weights kept, continued on request."""
 
-import fcntl
 import time
 import warnings
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
@@ -19,20 +18,20 @@ from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
 from modulekge.errors import ConfigError, EndedError, RunError
 from modulekge.models.embedding import Embedding
-from modulekge.models.spec import COLUMNS, ModelSpec, parametrization, row
-from modulekge.models.table import named, spec_of
+from modulekge.models.spec import COLUMNS, ModelSpec, named, parametrization, row, spec_of
 from modulekge.run.checkpoint import new_model
 from modulekge.run.defaults import Choice, Machine, Size, choose
 from modulekge.run.folder import RunFolder
+from modulekge.run.lock import only_one
+from modulekge.run.recipes import find_recipe, recipe_at_hand
 from modulekge.run.run import Run, load
 from modulekge.run.trackers import Tracker, Tracking, make_trackers
 from modulekge.training.ema import averaged
-from modulekge.training.fit import EpochProgress, EpochRecord, fit
+from modulekge.training.fit import fit
 from modulekge.training.optimizers import check_matmul, make_optimizer, pick_device
+from modulekge.training.records import EpochProgress, EpochRecord, stalled
 from modulekge.workers import workers
 
-RECIPES = Path(__file__).parent.parent / "recipes"
-_LOCK = ".lock"
 NO_RECIPE = Path("none")  # in place of a recipe: settings are chosen by rule even where there is one
 _CHECKPOINT_SECONDS = 60.0  # a crash costs at most this much training, and an epoch
 
@@ -105,7 +104,9 @@ def plan(
         asked = merge(asked, _in_full(layer))
     wanted = make_config([asked], "settings")
     recipe = (
-        _at_hand(recipe) if recipe else find_recipe(dataset.name, spec_of(wanted.model).name) or NO_RECIPE
+        recipe_at_hand(recipe)
+        if recipe
+        else find_recipe(dataset.name, spec_of(wanted.model).name) or NO_RECIPE
     )
     choices: tuple[Choice, ...] = ()
     if recipe == NO_RECIPE:
@@ -142,20 +143,6 @@ def _in_full(settings: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(model, Mapping) and "name" in model:
         return {**settings, "model": {**dict.fromkeys(COLUMNS, ""), **model}}
     return dict(settings)
-
-
-def find_recipe(dataset: str, model: str) -> Path | None:
-    """Return the recipe for this model on this data set."""
-    path = RECIPES / dataset / f"{model}.toml"
-    return path if path.is_file() else None
-
-
-def _at_hand(recipe: Path) -> Path:
-    """Return a recipe file; ``recipes/...`` is the package's own where there is no such file."""
-    if recipe.parts[:1] != (RECIPES.name,) or recipe.exists():
-        return recipe
-    packaged = RECIPES.parent / recipe
-    return packaged if packaged.is_file() else recipe
 
 
 def default_folder(config: Config) -> Path:
@@ -247,14 +234,6 @@ def _check_unfinished(folder: RunFolder, config: Config, records: list[EpochReco
         )
 
 
-def stalled(records: list[EpochRecord], patience: int) -> bool:
-    """Whether the last ``patience`` validations brought nothing better than what was before them."""
-    curve = [r.valid["mrr"] for r in records if r.valid]
-    if patience == 0 or len(curve) <= patience:
-        return False
-    return max(curve[-patience:]) <= max(curve[:-patience])
-
-
 def _words(model: ModelSpec | str) -> dict[str, str]:
     """Write a row in words, and make sure that a loaded run gives the same row back."""
     if isinstance(model, str):
@@ -268,32 +247,3 @@ def _words(model: ModelSpec | str) -> dict[str, str]:
     if len(used) > 1 or row(model.name, **words).parametrized(parametrization(*used)) != model:
         raise ConfigError(f"model {model.name}: its parts are not those of these names: {words}, {used}")
     return {"name": model.name, "parametrization": used.pop(), **words}
-
-
-def is_training(folder: RunFolder) -> bool:
-    """Whether a process is training this run now."""
-    try:
-        with (folder.path / _LOCK).open() as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # no lock was ever taken, or it is not ours to ask
-        return False
-    return False
-
-
-@contextmanager
-def only_one(folder: RunFolder) -> Iterator[None]:
-    """Hold the folder against a second training; the lock goes with the process, however it ends."""
-    try:
-        lock = (folder.path / _LOCK).open("w")
-    except OSError as error:
-        raise RunError(
-            f"{folder.path}: cannot be written ({error.strerror}); copy the run elsewhere"
-        ) from None
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise RunError(f"{folder.path}: another process is at work on this run; wait for it") from None
-        yield

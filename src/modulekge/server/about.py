@@ -72,7 +72,7 @@ def _report(run: Run, report: Report) -> ReportView:
         head=_figures(report.head),
         tail=_figures(report.tail),
         ties={rule: _figures(values) for rule, values in report.ties.items()},
-        without_unseen=_figures(report.without_unseen),
+        without_unseen=_figures(report.without_unseen or {}),
         unseen_triples=report.unseen_triples,
         relations=[part(of) for of in report.relations],
         categories=[part(of) for of in report.categories],

@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from modulekge.data.dataset import SPLITS, Dataset, Split
+from modulekge.data.benchmarks import SPLITS, Split
+from modulekge.data.dataset import Dataset
 
 Direction = Literal["out", "in"]
 DIRECTIONS: tuple[Direction, ...] = ("out", "in")

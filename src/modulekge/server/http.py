@@ -13,8 +13,8 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Res
 from starlette.exceptions import HTTPException
 
 from modulekge.errors import ModulekgeError, UnknownNameError
-from modulekge.explain.explanation import Explanation
-from modulekge.explain.relation_patterns import RelationPatterns
+from modulekge.explanations.explanation import Explanation
+from modulekge.explanations.relation_patterns import RelationPatterns
 from modulekge.server.batching import BusyError
 from modulekge.server.facts import Direction
 from modulekge.server.metrics import Metrics

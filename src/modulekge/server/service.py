@@ -14,8 +14,8 @@ import torch
 from modulekge.answers.predictor import Known, Predictor
 from modulekge.answers.questions import Answer, Link, Question
 from modulekge.errors import RunError, unknown
-from modulekge.explain.explanation import Explanation, explain
-from modulekge.explain.relation_patterns import RelationPatterns, relation_patterns
+from modulekge.explanations.explanation import Explanation, explain
+from modulekge.explanations.relation_patterns import RelationPatterns, relation_patterns
 from modulekge.run.run import Run, load
 from modulekge.server.about import run_detail, run_summary
 from modulekge.server.batching import Batcher, BatchStats

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from modulekge.answers.questions import Answer
-from modulekge.data.dataset import Split
+from modulekge.data.benchmarks import Split
 from modulekge.evaluation.reliability import Accuracy, Coverage
 from modulekge.evaluation.report import Protocol
 from modulekge.server.facts import Direction

@@ -13,19 +13,20 @@ from typing import Any
 import torch
 
 from modulekge.config import Config, dotted, merge, nested, read_config
-from modulekge.data.dataset import Split
+from modulekge.data.benchmarks import Split
 from modulekge.data.registry import open_dataset
 from modulekge.errors import EndedError, RunError
-from modulekge.evaluation.report import evaluate
+from modulekge.evaluation.evaluate import evaluate
 from modulekge.json_io import typed
 from modulekge.run.files import parse_json, read_json, unwritable, write_file
 from modulekge.run.folder import RunFolder
 from modulekge.run.provenance import source_commit
+from modulekge.run.recipes import find_recipe
 from modulekge.run.run import load
-from modulekge.run.train import continue_run, find_recipe, resolve
+from modulekge.run.train import continue_run, resolve
 from modulekge.studies.paper import METRICS
-from modulekge.training.fit import EpochProgress, EpochRecord
 from modulekge.training.optimizers import pick_device
+from modulekge.training.records import EpochProgress, EpochRecord
 
 
 @dataclass(frozen=True)

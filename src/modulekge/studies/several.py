@@ -14,7 +14,7 @@ import torch
 
 from modulekge.errors import RunError
 from modulekge.studies.cell import Cell, run_cell
-from modulekge.training.fit import EpochProgress, EpochRecord
+from modulekge.training.records import EpochProgress, EpochRecord
 
 _LOOK = 0.5  # seconds from one look at whether the processes are still there to the next
 _GRACE = 5.0  # seconds in which a process may end by itself

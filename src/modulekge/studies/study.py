@@ -6,11 +6,10 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from modulekge.data.dataset import Split
-from modulekge.data.registry import is_known, name_or_path
+from modulekge.data.benchmarks import Split, is_known, name_or_path
 from modulekge.errors import DataError, unknown
-from modulekge.models.table import MODELS
-from modulekge.run.train import find_recipe
+from modulekge.models.spec import MODELS
+from modulekge.run.recipes import find_recipe
 from modulekge.studies.cell import Cell, Result, read_result
 from modulekge.studies.paper import METRICS
 

@@ -20,9 +20,10 @@ from modulekge.config import holds, merge, nested, write_config
 from modulekge.data.dataset import Dataset
 from modulekge.errors import ConfigError, ModulekgeError, RunError, TrainingError, unknown
 from modulekge.run.files import write_file
-from modulekge.run.train import NO_RECIPE, begin, resolve, stalled
+from modulekge.run.train import NO_RECIPE, begin, resolve
 from modulekge.studies.several import is_over
-from modulekge.training.fit import EpochRecord, fit
+from modulekge.training.fit import fit
+from modulekge.training.records import EpochRecord, stalled
 
 _ERRORS = (ModulekgeError, MemoryError, RuntimeError)  # torch has no class of its own for want of memory
 _LOCK_SECONDS = 60  # that a process waits for another one to leave the database

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import isfinite
 
 from torch.optim import Optimizer
@@ -19,30 +18,10 @@ from modulekge.training.ema import averaged, update_mean
 from modulekge.training.finite import not_finite
 from modulekge.training.optimizers import begin_epoch
 from modulekge.training.questions import Questions
+from modulekge.training.records import EpochProgress, EpochRecord
 from modulekge.training.step import Step
 
 _GLANCE = 0.2  # seconds between two glances at an epoch under way
-
-
-@dataclass(frozen=True)
-class EpochProgress:
-    """How far an epoch has come."""
-
-    epoch: int
-    done: int
-    questions: int
-
-
-@dataclass(frozen=True)
-class EpochRecord:
-    """What an epoch was: its mean loss with penalty, its speed, and valid metrics where measured."""
-
-    epoch: int
-    loss: float
-    lr: float
-    seconds: float
-    triples_per_second: float
-    valid: dict[str, float] | None
 
 
 def fit(

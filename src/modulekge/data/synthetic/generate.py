@@ -14,7 +14,7 @@ from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from modulekge.data.dataset import SPLITS, Split
+from modulekge.data.benchmarks import SPLITS, Split
 from modulekge.data.synthetic.patterns import PATTERNS, Family
 from modulekge.errors import ConfigError, unknown
 from modulekge.shapes import Triples

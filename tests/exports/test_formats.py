@@ -16,10 +16,10 @@ from program import call
 import modulekge
 from modulekge.algebra.scores import SCORES
 from modulekge.errors import ModulekgeError
-from modulekge.export import vectors
-from modulekge.export.formats import FORMATS, export
-from modulekge.export.rdf import write_rdf
-from modulekge.models.table import MODELS
+from modulekge.exports import vectors
+from modulekge.exports.formats import FORMATS, export
+from modulekge.exports.rdf import write_rdf
+from modulekge.models.spec import MODELS
 
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 TERMS = "urn:modulekge:terms#"

@@ -5,14 +5,15 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from modulekge.data.dataset import SPLITS
+from modulekge.data.benchmarks import SPLITS
 from modulekge.errors import ConfigError
 from modulekge.evaluation.report import Report
 from modulekge.models.references import reference
 from modulekge.run.checkpoint import write_weights
 from modulekge.run.files import read_json, write_file
-from modulekge.run.folder import SHARED_WEIGHTS, RunFolder
+from modulekge.run.folder import RunFolder
 from modulekge.run.run import Run
+from modulekge.run.run_files import SHARED_WEIGHTS
 from modulekge.version import __version__
 
 _PRIVATE = "command"  # of run.json: it may hold paths of the machine it was given on

@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from modulekge.errors import ConfigError, RunError, unknown
-from modulekge.export.hub import write_hub
-from modulekge.export.index import write_index
-from modulekge.export.rdf import SYNTAXES, write_links
-from modulekge.export.vectors import write_numpy, write_parquet, write_word2vec
+from modulekge.exports.hub import write_hub
+from modulekge.exports.index import write_index
+from modulekge.exports.rdf import SYNTAXES, write_links
+from modulekge.exports.vectors import write_numpy, write_parquet, write_word2vec
 from modulekge.run.run import Run, load
 
 

@@ -10,10 +10,10 @@ from program import call
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import ModulekgeError
-from modulekge.explain.explanation import explain, influences
-from modulekge.explain.paths import Walks
+from modulekge.explanations.explanation import explain, influences
+from modulekge.explanations.paths import Walks
 from modulekge.models.embedding import Embedding
-from modulekge.models.table import MODELS
+from modulekge.models.spec import MODELS
 from modulekge.run.train import train
 
 PAIRS = 24

@@ -10,10 +10,10 @@ import modulekge
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import ModulekgeError
-from modulekge.export import index as module
-from modulekge.export.formats import export
-from modulekge.export.index import EntityIndex
-from modulekge.models.table import MODELS
+from modulekge.exports import index as module
+from modulekge.exports.formats import export
+from modulekge.exports.index import EntityIndex
+from modulekge.models.spec import MODELS
 
 
 @pytest.fixture(scope="module")

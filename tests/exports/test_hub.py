@@ -11,8 +11,8 @@ from safetensors import safe_open
 
 import modulekge
 from modulekge.errors import DataError, RunError
-from modulekge.export.formats import export
-from modulekge.models.table import MODELS
+from modulekge.exports.formats import export
+from modulekge.models.spec import MODELS
 from modulekge.run.comparison import compare
 from modulekge.run.run import load
 

@@ -9,10 +9,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from modulekge.data.dataset import Dataset, Split
+from modulekge.data.benchmarks import Split
+from modulekge.data.dataset import Dataset
 from modulekge.errors import QuestionError
 from modulekge.evaluation.evaluate import rank
-from modulekge.explain.paths import Evidence, Pattern, Walk, Walks, sample
+from modulekge.explanations.paths import Evidence, Pattern, Walk, Walks, sample
 from modulekge.models.embedding import Embedding
 from modulekge.models.scorer import Scorer
 from modulekge.run.run import Run, load

@@ -1,6 +1,6 @@
 """What reaches a terminal."""
 
-from modulekge.render.console import console, new_table
+from modulekge.render.terminal import console, new_table
 
 
 def test_names_are_shown_and_not_obeyed(capsys):

@@ -10,9 +10,9 @@ from program import call
 import modulekge
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
-from modulekge.explain.paths import Walks
-from modulekge.explain.relation_patterns import relation_patterns
-from modulekge.models.table import MODELS
+from modulekge.explanations.paths import Walks
+from modulekge.explanations.relation_patterns import relation_patterns
+from modulekge.models.spec import MODELS
 from modulekge.run.train import train
 
 COPIES = 3

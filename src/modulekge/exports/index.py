@@ -12,9 +12,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from modulekge.algebra.norms import N
-from modulekge.data.dataset import Split
+from modulekge.data.benchmarks import Split
 from modulekge.errors import ModulekgeError, QuestionError, RunError
-from modulekge.export.vectors import Vectors, entity_vectors, query_vectors
+from modulekge.exports.vectors import Vectors, entity_vectors, query_vectors
 from modulekge.models.embedding import Embedding, Some
 from modulekge.models.scorer import batch_size
 from modulekge.run.checkpoint import weights_hash

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from modulekge.explain.paths import Evidence, Walks, sample
+from modulekge.explanations.paths import Evidence, Walks, sample
 from modulekge.models.embedding import Embedding
 from modulekge.run.run import Run, load
 from modulekge.shapes import Ids

@@ -1,0 +1,32 @@
+"""Module embeddings of knowledge graphs: the public names."""
+
+from modulekge.answers.predictor import Predictor as Predictor
+from modulekge.answers.predictor import predict as predict
+from modulekge.answers.questions import Answer as Answer
+from modulekge.answers.questions import Link as Link
+from modulekge.answers.questions import PredictionSet as PredictionSet
+from modulekge.answers.questions import Question as Question
+from modulekge.data.benchmarks import Split as Split
+from modulekge.data.dataset import Dataset as Dataset
+from modulekge.data.registry import open_dataset as open_dataset
+from modulekge.evaluation.calibration import Calibration as Calibration
+from modulekge.evaluation.report import Report as Report
+from modulekge.explanations.explanation import Explanation as Explanation
+from modulekge.explanations.explanation import explain as explain
+from modulekge.explanations.relation_patterns import RelationPatterns as RelationPatterns
+from modulekge.explanations.relation_patterns import relation_patterns as relation_patterns
+from modulekge.exports.formats import Export as Export
+from modulekge.exports.formats import export as export
+from modulekge.exports.index import EntityIndex as EntityIndex
+from modulekge.models.embedding import Embedding as Embedding
+from modulekge.models.spec import MODELS as MODELS
+from modulekge.models.spec import ModelSpec as ModelSpec
+from modulekge.models.spec import row as row
+from modulekge.run.add import add as add
+from modulekge.run.calibrate import calibrate as calibrate
+from modulekge.run.evaluate import evaluate as evaluate
+from modulekge.run.rerank import rerank as rerank
+from modulekge.run.run import Run as Run
+from modulekge.run.run import load as load
+from modulekge.run.train import resume as resume
+from modulekge.run.train import train as train

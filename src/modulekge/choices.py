@@ -1,0 +1,12 @@
+"""Names that the command line offers before anything heavy is loaded; tests hold them to what they name."""
+
+EXPORT_FORMATS = ("numpy", "parquet", "word2vec", "hub", "index", "rdf")
+PARAMETRIZATIONS = ("normalised", "exponential", "angles")
+PICTURES = (".png", ".svg")
+SEARCH_SPACES = ("paper", "wide")
+STUDIES = (
+    "results", "ablation", "relations", "size", "convergence", "extended", "best", "interpretations",
+)  # fmt: skip
+SYNTHETIC_PATTERNS = ("symmetric", "inverse", "composed", "hierarchical", "random")
+TABLES = (".csv", ".jsonl", ".parquet")
+TRACKERS = ("tensorboard", "mlflow", "wandb")

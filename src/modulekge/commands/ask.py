@@ -1,0 +1,166 @@
+"""Commands that ask a run: predict, links, score; calibrate and sharpen, which make answers better."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+
+from modulekge import render
+from modulekge.answers.links import Chunk
+from modulekge.answers.predictor import Predictor
+from modulekge.answers.questions import Answer, Link, Question
+from modulekge.answers.triples import NamedTriples
+from modulekge.cli.graph import split_columns
+from modulekge.commands.graph import print_notes, print_untrained
+from modulekge.commands.runs import make_calibration, on_device
+from modulekge.config import RerankConfig, make_config
+from modulekge.errors import ConfigError, QuestionError
+from modulekge.evaluation.rerank import MOST_QUESTIONS, WEIGHTS, Sums, Weighed, weigh
+from modulekge.run.calibrate import PICTURES, write_reliability
+from modulekge.run.rerank import rerank_with
+from modulekge.run.rows import WRITERS, Rows, check_target
+from modulekge.run.run import load
+
+Out = Annotated[Path | None, typer.Option(help=f"Write a new file instead of a table: {', '.join(WRITERS)}.")]
+
+
+def predict(
+    run: Path,
+    head: str | None,
+    relation: str | None,
+    tail: str | None,
+    k: int | None,
+    new: bool,
+    coverage: float | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Answer (head, relation, ?), (?, relation, tail) or (head, ?, tail) by name; known facts are marked."""
+    question = Question(head, relation, tail)
+    _check_out(out)
+    asked = _asked(run)
+    _say_uncalibrated(asked)
+    if coverage is None:
+        answers = asked.predict_many([question], k, "exclude" if new else "mark")[0]
+        view = render.answers_view(str(question), answers)
+    else:
+        if k is not None or relation is None:
+            raise QuestionError(
+                "--coverage: finds how many answers it takes, for heads or tails; leave -k out"
+            )
+        found = asked.prediction_set(head=head, relation=relation, tail=tail, coverage=coverage)
+        answers, view = found.answers, render.prediction_set_view(str(question), found)
+    rows = [{**asdict(answer), "known": answer.known} for answer in answers]
+    print_untrained(asked.run.dataset, head, tail)
+    _give(Rows({**Rows.of(Answer, []).columns, "known": bool}, rows), view, out, as_json)
+
+
+def links(run: Path, relation: list[str] | None, k: int, out: Path | None, as_json: bool) -> None:
+    """Find the most probable triples of a whole graph that it does not hold yet."""
+    _check_out(out)
+    asked = _asked(run)
+    total = len(relation or asked.run.dataset.relations) * len(asked.run.dataset.entities)
+    with render.progress_display("asking", total, _heads) as watch:
+        found = asked.links(relation, k, watch)
+    _give(Rows.of(Link, found), render.links_table(found, asked.run.dataset), out, as_json)
+
+
+def score(
+    run: Path, file: Path, columns: str | None, skip_unknown: bool, out: Path | None, as_json: bool
+) -> None:
+    """Say of each triple of a file how probable it is, how it ranks, and whether the graph holds it."""
+    _check_out(out)
+    triples = NamedTriples.read(file, split_columns(columns))
+    asked = _asked(run)
+    _say_uncalibrated(asked)
+    found = asked.score(triples, "skip" if skip_unknown else "refuse")
+    if skipped := len(triples.rows) - len(found):
+        which = f"{file}: {skipped:,} of {len(triples.rows):,} triples"
+        typer.echo(f"{which} have names that are unknown, or labels of several; left out", err=True)
+    _give(Rows.of(Link, found), render.links_table(found, asked.run.dataset), out, as_json)
+
+
+def calibrate(run: Path, figure: Path | None, as_json: bool) -> None:
+    """Fit probabilities to the valid split, and measure on test how true they are."""
+    if figure:
+        check_target(figure, PICTURES)
+    loaded = load(run)
+    found = make_calibration(loaded)
+    if figure:
+        write_reliability(found, figure)
+    if as_json:
+        print(found.to_json())
+    else:
+        render.console().print(render.calibration_view(found, loaded.dataset.relations))
+
+
+def rerank(run: Path, weights: str | None, as_json: bool) -> None:
+    """Rerank candidates with the inverse question, if that is better on valid, and keep the best weights."""
+    given = None if weights is None else _weights(weights)
+    loaded = on_device(load(run))
+    questions = min(2 * len(loaded.dataset.valid), MOST_QUESTIONS)
+    found = Weighed((), 0)
+    if given is None or questions:
+        with render.progress_display("reranking", questions, _weighed) as watch:
+            found = weigh(loaded.scorer, loaded.dataset, watch, (given,) if given else WEIGHTS)
+    kept = given or found.best[0]
+    reranked = rerank_with(loaded, kept)
+    changed = reranked is not loaded
+    if changed and questions:
+        make_calibration(reranked)
+    if as_json:
+        print(json.dumps(asdict(found) | {"kept": asdict(kept)}))
+    else:
+        advice = f"; 'modulekge evaluate {run}' reports on test" if len(loaded.dataset.test) else ""
+        render.console().print(render.weighed_view(found, kept, changed, advice))
+
+
+def _weights(text: str) -> RerankConfig:
+    try:
+        inverse, hubness, prior = map(float, text.split(","))
+    except ValueError:
+        raise ConfigError(
+            f"--weights {text}: expected three numbers, inverse, hubness and prior, such as 0.5,0.5,0"
+        ) from None
+    layer = {"rerank": {"inverse": inverse, "hubness": hubness, "prior": prior}}
+    return make_config([layer], "--weights").rerank
+
+
+def _weighed(sums: Sums) -> int:
+    return int(sums[-1])
+
+
+def _heads(chunk: Chunk) -> int:
+    return chunk.heads
+
+
+def _check_out(out: Path | None) -> None:
+    if out:
+        check_target(out, WRITERS)
+
+
+def _asked(path: Path) -> Predictor:
+    """Load a run to be asked, and say what there is to know of its graph."""
+    run = on_device(load(path))
+    print_notes(run.dataset)
+    return Predictor(run)
+
+
+def _say_uncalibrated(asked: Predictor) -> None:
+    if asked.calibration is None and len(asked.run.dataset.valid):
+        path = asked.run.folder.path
+        typer.echo(f"no probabilities: 'modulekge calibrate {path}' makes them", err=True)
+
+
+def _give(rows: Rows, view: RenderableType, out: Path | None, as_json: bool) -> None:
+    """Write what was found to a file, print it for a program, or show it."""
+    if out:
+        rows.write(out)
+        typer.echo(f"{len(rows.rows):,} rows in {out}", err=True)
+    if as_json:
+        print(rows.json_lines(), end="")
+    elif not out:
+        render.console().print(view)

@@ -1,0 +1,57 @@
+"""Commands about data sets."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from modulekge import render
+from modulekge.cli.graph import GraphOptions, split_columns
+from modulekge.commands.graph import open_graph
+from modulekge.data.doctor import Finding, examine, examine_files
+from modulekge.data.statistics import survey
+from modulekge.errors import DataError
+from modulekge.run.estimate import Estimate, needs
+from modulekge.run.train import resolve
+
+
+def data_info(
+    graph: GraphOptions,
+    every: bool,
+    as_json: bool,
+) -> None:
+    """Count a data set: sizes, unseen entities, leaks, cardinality of each relation."""
+    found = survey(open_graph(graph))
+    if as_json:
+        print(json.dumps(asdict(found), ensure_ascii=False))
+    else:
+        render.console().print(render.statistics_view(found, every))
+
+
+def data_doctor(
+    graph: GraphOptions,
+    as_json: bool,
+) -> None:
+    """Look for what would spoil training or its figures, and reckon what training needs here."""
+    try:
+        dataset = open_graph(graph)
+    except DataError as error:
+        found = (
+            examine_files(Path(graph.data), split_columns(graph.columns)) if Path(graph.data).exists() else ()
+        )
+        if as_json:
+            found = found or (Finding("problem", str(error), ""),)
+            _print_json(found, None)
+        if as_json or len(found) < 2:
+            raise
+        render.console().print(render.findings_view(graph.data, found))
+        raise DataError(f"{graph.data}: cannot be read; mend the lines above") from error
+    found, needed = examine(dataset), needs(dataset, resolve(dataset))
+    if as_json:
+        _print_json(found, needed)
+    else:
+        render.console().print(render.findings_view(dataset.name, found), render.estimate_view(needed))
+
+
+def _print_json(found: tuple[Finding, ...], needed: Estimate | None) -> None:
+    parts = {"findings": [asdict(finding) for finding in found], "needs": needed and asdict(needed)}
+    print(json.dumps(parts, ensure_ascii=False))

@@ -1,0 +1,33 @@
+"""Reading the graph that a command names, and what is to be said of it."""
+
+from modulekge import render
+from modulekge.cli.graph import GraphOptions, split_columns
+from modulekge.data.dataset import Dataset
+from modulekge.data.registry import open_dataset
+
+
+def open_graph(graph: GraphOptions) -> Dataset:
+    """Return the data set that DATA and its options name."""
+    return open_dataset(
+        graph.data,
+        graph.data_dir,
+        columns=split_columns(graph.columns),
+        labels=graph.labels,
+        descriptions=graph.descriptions,
+    )
+
+
+def print_notes(dataset: Dataset) -> None:
+    """Say what was left out of a graph."""
+    for note in dataset.notes:
+        render.console(stderr=True).print(note)
+
+
+def print_untrained(dataset: Dataset, *names: str | None) -> None:
+    """Say which of the entities that were asked about have learnt nothing."""
+    for entity in dict.fromkeys(dataset.entities.find(name) for name in names if name is not None):
+        if dataset.untrained(entity):
+            finding = f"{dataset.entities.label(entity)!r} is in no training fact"
+            render.console(stderr=True).print(
+                f"{finding}: its row is as it was drawn, its answers are guesses"
+            )

@@ -1,0 +1,228 @@
+"""Commands that make runs and measure them."""
+
+import json
+import signal
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any, cast
+
+import typer
+from rich.console import Console
+
+from modulekge import render
+from modulekge.cli.graph import GraphOptions
+from modulekge.commands.graph import open_graph, print_notes
+from modulekge.config import parse_setting, write_config
+from modulekge.data.benchmarks import Split
+from modulekge.errors import ConfigError, EndedError, LostError
+from modulekge.evaluation.calibration import Calibration
+from modulekge.evaluation.evaluate import evaluate as evaluate_model
+from modulekge.evaluation.odds import ScoredBatch
+from modulekge.evaluation.report import Report
+from modulekge.run.calibrate import calibrate as calibrate_run
+from modulekge.run.folder import RunFolder
+from modulekge.run.run import Run, load
+from modulekge.run.trackers import Tracker, Tracking, make_trackers
+from modulekge.run.train import continue_run, default_folder, plan
+from modulekge.training.optimizers import pick_device
+from modulekge.training.records import EpochProgress, EpochRecord
+from modulekge.workers import lost, many, restarted, workers
+
+
+def train(
+    graph: GraphOptions,
+    model: str | None,
+    out: Path | None,
+    recipe: Path | None,
+    settings: list[str] | None,
+    track: list[str] | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Train a model on a graph, keep the run, and report on its test split."""
+    if many() and out is None and not dry_run:
+        raise ConfigError("--out is missing: name the run folder, so that every process finds it")
+    trackers: dict[str, Tracker] = {}
+
+    def begin() -> Path:
+        dataset = open_graph(graph)
+        print_notes(dataset)
+        planned = plan(dataset, model, map(parse_setting, settings or ()), recipe)
+        config = planned.config
+        path = out or default_folder(config)
+        trackers.update(make_trackers(track or (), path))
+        if not dry_run:
+            RunFolder.create(path, config, dataset)
+        if planned.choices:
+            render.console(stderr=True).print(render.choices_view(planned.choices))
+        if dry_run:
+            print(write_config(config), end="")
+        return path
+
+    if restarted() and out and (out / "config.toml").exists():
+        _resume(out, [], track, as_json)
+        return
+    path = Path(workers().on_main(begin))
+    if not dry_run:
+        _train(RunFolder(path), [], trackers, as_json)
+
+
+def resume(run: Path, settings: list[str] | None, track: list[str] | None, as_json: bool) -> None:
+    """Go on with a run that was interrupted, also in its last report, or that should train for longer."""
+    _resume(run, [parse_setting(text) for text in settings or ()], track, as_json)
+
+
+def _resume(run: Path, settings: list[dict[str, Any]], track: list[str] | None, as_json: bool) -> None:
+    folder, trackers = RunFolder.existing(run), dict[str, Tracker]()
+    workers().on_main(lambda: trackers.update(make_trackers(track or (), folder.path)))
+    _train(folder, settings, trackers, as_json)
+
+
+def _train(
+    folder: RunFolder, settings: list[dict[str, Any]], trackers: dict[str, Tracker], as_json: bool
+) -> None:
+    """Train with a display, then report on test with the best weights; or only that, where it was cut off."""
+    err, events = render.console(stderr=True), continue_run(folder, settings)
+    with Tracking(folder, trackers, partial(typer.echo, err=True)) as tracking:
+        try:
+            first = next(events)  # what is wrong shows here, before anything else does
+        except EndedError:
+            if settings or folder.is_reported():
+                raise
+        else:
+            stopped = _watch(folder, first, events, tracking, as_json)
+            if stopped:
+                err.print(f"stopped after epoch {stopped}; 'modulekge resume {folder.path}' goes on")
+                return
+        tracking.finish(_evaluate(folder.path, "test", every=False, as_json=as_json))
+    if not workers().is_main:
+        return
+    if many():
+        err.print(f"make its probabilities: modulekge calibrate {folder.path}")
+    else:
+        _calibrate(folder)
+    err.print(render.kept_in(folder.path))
+
+
+def _watch(
+    folder: RunFolder,
+    first: EpochProgress | EpochRecord,
+    events: Generator[EpochProgress | EpochRecord, None, None],
+    tracking: Tracking,
+    as_json: bool,
+) -> int:
+    """Show a training; return the epoch after which it was asked to stop, 0 if it was not."""
+    if not workers().is_main:  # the first process shows what all of them do
+        for _ in events:
+            pass
+        return 0
+    config, err = folder.config(), render.console(stderr=True)
+    device = pick_device(config.train.device)
+    err.print(f"{config.model.name} (k = {config.model.k}) on {config.data}, {device}, {folder.path}")
+    display = render.TrainingDisplay(config.train.epochs, first.epoch)
+    with display, _gentle_interrupt(display.progress.console) as interrupted:
+        for event in chain([first], events):
+            display.show(event)
+            tracking.feed(event)
+            if isinstance(event, EpochRecord):
+                if as_json:
+                    print(json.dumps(asdict(event)), flush=True)
+                if interrupted and event.epoch < config.train.epochs:
+                    events.close()
+                    return event.epoch
+    return 0
+
+
+def _calibrate(folder: RunFolder) -> None:
+    """Make probabilities for 'predict', where there are held-out facts to fit them to."""
+    run = load(folder.path)
+    if len(run.dataset.valid) == 0:
+        return
+    found = make_calibration(run)
+    error = "" if found.measured is None else f", {found.measured.together.after.error:.3f} off on test"
+    render.console(stderr=True).print(f"calibrated on {found.together.triples:,} valid answers{error}")
+
+
+@contextmanager
+def _gentle_interrupt(out: Console) -> Iterator[list[int]]:
+    """Turn the first Ctrl-C, or SIGTERM of a scheduler, into a mark in the list; the second stops at once.
+
+    One of several processes stops at once: the others would wait for it. Torchrun ends so those that are left
+    of a job, often before they have missed the one that is gone.
+    """
+    marks: list[int] = []
+    if many():
+        signal.signal(signal.SIGTERM, _end)
+        try:
+            yield marks
+        except LostError:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it ends by itself, and says why
+            raise
+        return
+
+    def handle(number: int, frame: Any) -> None:
+        marks.append(number)
+        give_back()
+        out.print("stopping after this epoch; Ctrl-C again stops at once, at the last checkpoint")
+
+    def give_back() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield marks
+    finally:
+        give_back()
+
+
+def _end(number: int, frame: Any) -> None:
+    """Say what one that misses another says."""
+    raise lost()
+
+
+def evaluate(run: Path, split: str, every: bool, as_json: bool) -> None:
+    """Rank every question of a split and report MRR, Hits@K and MR, with the protocol."""
+    _evaluate(run, split, every, as_json)
+
+
+def _evaluate(path: Path, split: str, every: bool, as_json: bool) -> Report:
+    run, report = _ranked(path, split)
+    if workers().is_main:
+        try:  # who may not write into the folder has seen it, and it is kept if nobody reads it
+            if as_json:
+                print(report.to_json())
+            else:
+                render.console().print(render.report_view(report, every))
+        finally:
+            run.check_current()
+            run.folder.save_report(report)
+    return report
+
+
+def _ranked(path: Path, split: str) -> tuple[Run, Report]:
+    """Rank a split with all processes that there are."""
+    run = on_device(load(path, workers(RunFolder.existing(path).config().train.shards)))
+    questions = 2 * len(run.dataset[split])  # which refuses what is no split
+    with render.ranking_display(questions) as watch:
+        return run, evaluate_model(run.scorer, run.dataset, cast(Split, split), watch)
+
+
+def make_calibration(run: Run) -> Calibration:
+    """Calibrate a run with a display."""
+    questions = 2 * (len(run.dataset.valid) + len(run.dataset.test))
+    with render.progress_display("calibrating", questions, _answered) as watch:
+        return calibrate_run(on_device(run), watch)
+
+
+def _answered(asked: ScoredBatch) -> int:
+    return len(asked.rows)
+
+
+def on_device(run: Run) -> Run:
+    """Move the model of a run to what this machine has."""
+    return run.on(pick_device("auto"))

@@ -1,0 +1,90 @@
+"""The command that reproduces the paper's tables and figures."""
+
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+
+from modulekge import render
+from modulekge.errors import RunError
+from modulekge.studies.catalogue import study_named
+from modulekge.studies.cell import Cell, cell_config, read_result
+from modulekge.studies.render import write_study
+from modulekge.studies.several import run_cells
+from modulekge.studies.study import made_by
+
+
+def reproduce(
+    study: str,
+    dataset: list[str] | None,
+    models: list[str] | None,
+    seeds: int,
+    quick: bool,
+    stored_only: bool,
+    retrain: Path | None,
+    workers: int,
+    minutes: float,
+    results: Path,
+    runs: Path,
+    out: Path | None,
+) -> None:
+    """Show a table or figure of the paper with a verdict beside each of its figures."""
+    chosen = study_named(study)
+    cells = chosen.cells(dataset or (), models or (), seeds, quick)
+    stored = results
+    if retrain:
+        if retrain.exists() and not (retrain / "results").is_dir() and any(retrain.iterdir()):
+            raise RunError(f"{retrain}: is not empty; name a new folder to train into")
+        results, runs = retrain / "results", retrain / "runs"
+    missing = _missing(cells, results)
+    print(_source(cells, results, 0 if stored_only else len(missing), anew=retrain is not None))
+    now: frozenset[str] = frozenset() if stored_only else _train(missing, results, runs, workers, minutes)
+    lines, before = chosen.lines(cells, results, now), chosen.lines(cells, stored)
+    if out:
+        files = write_study(chosen, cells, results, out)
+        render.console(stderr=True).print("written: " + ", ".join(map(str, files)))
+    pairs = zip(before, lines, strict=True)
+    render.console().print(render.retrained_table(pairs) if retrain else render.study_table(lines))
+
+
+def _missing(cells: Sequence[Sequence[Cell]], results: Path) -> list[Cell]:
+    """Return the trainings without a result, each once."""
+    wanted = (cell for group in cells for cell in group if not read_result(cell, results))
+    return list({cell.training: cell for cell in wanted}.values())
+
+
+def _source(cells: Sequence[Sequence[Cell]], results: Path, trained: int, anew: bool) -> str:
+    """Say how many trainings are read, of when and from where, and how many are run now."""
+    every = {cell.training: cell for group in cells for cell in group}.values()
+    found = [result for cell in every if (result := read_result(cell, results))]
+    read = f"{len(found)} read from {results}" + (f" ({made_by(found)})" if found else "")
+    absent = len(every) - len(found) - trained
+    parts = [read, f"{trained} trained now", *([f"{absent} not run"] if absent else [])]
+    advice = "" if anew or not found else "; --retrain FOLDER trains them anew and compares"
+    return f"{len(every)} training{'s' * (len(every) != 1)}: {', '.join(parts)}{advice}"
+
+
+def _train(
+    missing: Sequence[Cell], results: Path, runs: Path, workers: int, minutes: float
+) -> frozenset[str]:
+    """Train cells, showing each, and return which came to their end; how many are left is said."""
+    err = render.console(stderr=True)
+    begun: set[str] = set()
+    done: set[str] = set()
+    with (
+        suppress(KeyboardInterrupt),
+        render.TrainingsDisplay() as display,
+        closing(run_cells(missing, results, runs, workers, minutes)) as news,
+    ):
+        for cell, event in news:
+            if cell.name not in begun:
+                begun.add(cell.name)
+                err.print(f"[{len(begun)} of {len(missing)}] {cell.command}")
+                display.begin(cell.name, cell_config(cell).train.epochs)
+            if event is None:
+                done.add(cell.name)
+                display.end(cell.name)
+            else:
+                display.show(event, cell.name)
+    if len(done) < len(missing):
+        err.print(f"{len(done)} of {len(missing)} trainings done; the same command goes on")
+    return frozenset(done)

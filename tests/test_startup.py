@@ -1,0 +1,82 @@
+"""What needs no PyTorch answers without importing it."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import modulekge
+from modulekge import choices
+from modulekge.algebra.parametrizations import UNIT_PARAMETRIZATIONS
+from modulekge.config import ModelConfig
+from modulekge.data.synthetic.patterns import PATTERNS
+from modulekge.exports.formats import FORMATS
+from modulekge.run.rows import WRITERS
+from modulekge.run.trackers import TRACKERS
+from modulekge.studies.catalogue import STUDIES
+from modulekge.studies.tuning import SPACES
+
+PROGRAM = """
+import sys
+from modulekge_program import main
+sys.argv = ["modulekge", *sys.argv[1:]]
+try:
+    main()
+finally:
+    print("heavy:", *sorted({"torch", "numpy", "pyarrow"} & sys.modules.keys()), file=sys.stderr)
+"""
+COMMANDS = (
+    ["--help"],
+    ["--version"],
+    ["train", "--help"],
+    ["reproduce", "--help"],
+    ["data", "synth", "--help"],
+    ["runs"],
+    ["runs", "--json"],
+    ["data", "list"],
+    ["train"],
+    ["predict", "--nope"],
+    ["nosuch"],
+    ["tune", "world", "--trials", "0"],
+)
+
+
+def started(*words, **variables):
+    command = [sys.executable, "-c", PROGRAM, *words]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **variables})
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_pytorch_is_not_imported(words):
+    done = started(*words)
+    assert done.stderr.splitlines()[-1] == "heavy:"
+    assert done.returncode == (0 if words in COMMANDS[:8] else 2)
+
+
+def test_a_shell_is_offered_names_without_pytorch():
+    done = started(
+        _MODULEKGE_COMPLETE="complete_bash", COMP_WORDS="modulekge train --model ModulE-H", COMP_CWORD="3"
+    )
+    assert "ModulE-HH-unit" in done.stdout.split()
+    assert done.stderr.splitlines()[-1] == "heavy:"
+
+
+def test_the_names_that_are_offered_are_those_there_are():
+    assert tuple(FORMATS) == choices.EXPORT_FORMATS
+    assert tuple(UNIT_PARAMETRIZATIONS) == choices.PARAMETRIZATIONS
+    assert ModelConfig().parametrization in choices.PARAMETRIZATIONS
+    assert tuple(SPACES) == choices.SEARCH_SPACES
+    assert tuple(STUDIES) == choices.STUDIES
+    assert tuple(PATTERNS) == choices.SYNTHETIC_PATTERNS
+    assert tuple(WRITERS) == choices.TABLES
+    assert tuple(TRACKERS) == choices.TRACKERS
+
+
+def test_every_public_name_can_be_had_and_no_other_is_shown():
+    assert dir(modulekge) == sorted(set(modulekge.__all__) - {"__version__"})
+    for name in modulekge.__all__:
+        assert getattr(modulekge, name) is not None
+        assert not isinstance(getattr(modulekge, name), type(sys)), f"{name} is a module"
+    with pytest.raises(AttributeError, match="module 'modulekge' has no attribute 'sharpness'"):
+        _ = modulekge.sharpness
