@@ -14,7 +14,6 @@ import torch
 from program import call
 
 import modulekge
-from modulekge.algebra.scores import SCORES
 from modulekge.errors import ModulekgeError
 from modulekge.exports import vectors
 from modulekge.exports.formats import FORMATS, export
@@ -80,10 +79,6 @@ def test_heads_and_relations_make_the_queries(family, drawn_run, tmp_path):
         scale, cos, sin = relations[asked.index((relation, side))].reshape(3, 3)
         moved = s * scale * (x + 1j * y) * (cos + 1j * sin)
         np.testing.assert_allclose(query, np.concatenate([moved.real, moved.imag]), rtol=1e-4, atol=1e-6)
-
-
-def test_every_score_is_explained():
-    assert vectors._CODE.keys() == SCORES.keys()
 
 
 def test_names_and_labels_beside_the_arrays(odd, drawn_run, tmp_path):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from jaxtyping import Bool
@@ -88,16 +89,21 @@ class Operation:
     """How an element of a group moves what it acts on, and what undoes or mirrors that.
 
     ``adjoint`` gives the element with which a question is asked the other way round: the score of
-    (h, r, t) is that of t moved by it and compared with h. A operation without one asks for a relation of
+    (h, r, t) is that of t moved by it and compared with h. An operation without one asks for a relation of
     its own.
     """
 
     name: str
     act: Callable[[Algebra, Elements, Elements], Elements]
     adjoint: Callable[[Algebra, Elements], Elements] | None
-    measured: Callable[[Elements], Elements] = _whole  # the part of an element whose norm a penalty takes
+    measured: Callable[[Elements], Elements] = _whole  # the part of an element whose norm a regularizer takes
     added: Callable[[Elements], Elements] | None = None  # the part that is added to what is then multiplied
     moved: Callable[[Elements], Elements] = _whole  # of what was moved, what can be moved again
+    side: Literal["left", "right", ""] = ""  # from which it multiplies: then it is linear in the element
+    adds: bool = False  # it adds an element, or a part of one
+    turns: bool = False  # it turns space, R^3
+    weighs: bool = False  # what is moved ends with a weight, for a score that takes it
+    keeps: bool = False  # it keeps distances up to that weight, whatever the element
 
 
 def _conj(a: Algebra, g: Elements) -> Elements:
@@ -158,14 +164,18 @@ def _undone(a: Algebra, g: Elements) -> Elements:
     return torch.cat([-a.mul(b, u), a.conj(u)], dim=-2)
 
 
-left = Operation("left", lambda a, g, x: a.mul(g, x), _conj)
-right = Operation("right", lambda a, g, x: a.mul(x, g), _conj)
-both = Operation("both", _turn, _conj)
-shift = Operation("shift", lambda a, g, x: x + g, lambda a, g: -g)
-affine = Operation("affine", _affine, None, lambda g: g.chunk(2, dim=-2)[1], lambda g: g.chunk(2, dim=-2)[0])
-moving = Operation("moving", _affine, _undone, lambda g: g.chunk(2, dim=-2)[1])
-mixed = Operation("mixed", _mix, _mix_back, lambda g: g[..., :1, :], moved=_unmixed)
-stretched = Operation("stretched", _stretch, _shrink, moved=lambda x: x[..., :3, :])
+left = Operation("left", lambda a, g, x: a.mul(g, x), _conj, side="left")
+right = Operation("right", lambda a, g, x: a.mul(x, g), _conj, side="right")
+both = Operation("both", _turn, _conj, turns=True)
+shift = Operation("shift", lambda a, g, x: x + g, lambda a, g: -g, adds=True)
+affine = Operation(
+    "affine", _affine, None, lambda g: g.chunk(2, dim=-2)[1], lambda g: g.chunk(2, dim=-2)[0], adds=True
+)
+moving = Operation("moving", _affine, _undone, lambda g: g.chunk(2, dim=-2)[1], adds=True)
+mixed = Operation("mixed", _mix, _mix_back, lambda g: g[..., :1, :], moved=_unmixed, weighs=True)
+stretched = Operation(
+    "stretched", _stretch, _shrink, moved=lambda x: x[..., :3, :], turns=True, weighs=True, keeps=True
+)
 
 
 @dataclass(frozen=True)
@@ -189,6 +199,11 @@ class Action:
         if back is not None and self.operation.adjoint is not None:
             g = torch.where(back[:, None, None], self.operation.adjoint(a, g), g)
         return self.operation.act(a, g, x)
+
+    @property
+    def linear(self) -> bool:
+        """Whether what is moved is linear in the element."""
+        return self.group.trivial or bool(self.operation.side)
 
     def parametrized(self, parametrization: Parametrization) -> "Action":
         """Return the same action with its group under another parametrization."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -39,14 +39,31 @@ def lift(a: Algebra, s: Elements, v: Elements) -> Elements:
 
 
 @dataclass(frozen=True)
+class Search:
+    """How an index finds the best entities: points of entities and of queries, and what compares them."""
+
+    metric: Literal["ip", "l2sq"]  # the greatest inner product, or the least squared distance
+    entities: Callable[[Entities], Entities] = lambda t: t
+    queries: Callable[[Queries, Float[Tensor, " weights"]], Queries] = lambda q, weights: q
+
+
+@dataclass(frozen=True)
 class Score:
-    """How scalar and vector are joined, and how a query meets entities: all, or those its row names."""
+    """How scalar and vector are joined, and how a query meets entities: all, or those its row names.
+
+    ``bilinear``: it is linear in the query and in the entity. ``weighs``: a query ends with weights, which
+    the scaling makes; such a scaling and such a score go together by the name of the ``scaling``.
+    """
 
     name: str
     join: Callable[[Algebra, Elements, Elements], Elements]
     all_pairs: Callable[[Queries, Entities, Float[Tensor, " weights"]], Scores]
     each: Callable[[Queries, Entities, Rows, Float[Tensor, " weights"]], Float[Tensor, "b k"]]
+    numpy: str  # the scores of every entity for one query, for people who have the vectors alone
+    search: Search = Search("l2sq")
     weights: tuple[float, ...] = ()  # learned; where they start
+    bilinear: bool = False
+    scaling: str = ""  # of the operation without which there is no such score
 
 
 def inner(q: Queries, t: Entities, weights: Float[Tensor, " 0"]) -> Scores:
@@ -142,11 +159,53 @@ def _each_split(q: Queries, t: Entities, rows: Rows, weights: Tensor) -> Tensor:
     return -weights[0] * modulus - weights[1] / 2 * row_distance(q[:, 2:], t[:, 1:], rows)
 
 
-INNER = Score("inner", product, inner, _each_inner)
-DISTANCE = Score("distance", product, distance, _each_distance)
-EUCLIDEAN = Score("euclidean", product, euclidean, _each_euclidean)
-SQUARED = Score("squared", product, squared, _each_squared)
-WEIGHTED = Score("weighted", product, weighted, _each_weighted)
-LIFTED = Score("lifted", lift, distance, _each_distance)
-SPLIT = Score("split", pair, split, _each_split, weights=(1.0, 1.0))
+def _with_square(t: Entities) -> Entities:
+    r"""$(t, |t|^2)$, where each question weighs the blocks differently."""
+    return torch.cat([t, N(t)[:, None]], 1)
+
+
+def _as_weighted_product(q: Queries, weights: Tensor) -> Queries:
+    r"""What makes $-\sum_i w_i^2 |q_i - t_i|^2$ an inner product with $(t, |t|^2)$, but for a constant.
+
+    The squares stand in for the score's sum of roots, which then ranks the candidates.
+    """
+    square = q[:, -1:].square()
+    return torch.cat([2 * square * q[:, :-1], -square], 1)
+
+
+def _as_split_product(q: Queries, weights: Tensor) -> Queries:
+    r"""The same of HAKE's score, with entities $(m_t, t, m_t^2)$: the phases are of length 1."""
+    moduli, phases = weights.square() * torch.tensor([1.0, 0.25]).to(q)
+    a, c, turned = q[:, :1], q[:, 1:2], q[:, 2:]
+    return torch.cat([2 * moduli * a * c, 2 * phases * turned, -moduli * c.square()], 1)
+
+
+_MODULI = "scores = -np.linalg.norm(t - q, axis=1).sum(1)"
+INNER = Score(
+    "inner", product, inner, _each_inner, "scores = entities @ queries[0]", Search("ip"), bilinear=True
+)
+DISTANCE = Score("distance", product, distance, _each_distance, _MODULI)
+EUCLIDEAN = Score(
+    "euclidean", product, euclidean, _each_euclidean,
+    "scores = -np.linalg.norm(entities - queries[0], axis=1)",
+)  # fmt: skip
+SQUARED = Score(
+    "squared", product, squared, _each_squared, "scores = -np.square(entities - queries[0]).sum(1)"
+)
+WEIGHTED = Score(
+    "weighted", product, weighted, _each_weighted,
+    "scores = -(q[-1] * np.linalg.norm(t - q[:-1], axis=1)).mean(1)",
+    Search("ip", _with_square, _as_weighted_product),
+    scaling="stretched",
+)  # fmt: skip
+LIFTED = Score("lifted", lift, distance, _each_distance, _MODULI)
+SPLIT = Score(
+    "split", pair, split, _each_split,
+    "modulus = np.linalg.norm(q[0] - q[1] * t[:, 0], axis=1)\n"
+    "phase = np.linalg.norm(t[:, 1:] - q[2:], axis=1).sum(1)\n"
+    "scores = -w[0] * modulus - w[1] / 2 * phase",
+    Search("ip", lambda t: torch.cat([t, t[:, :1].square()], 1), _as_split_product),
+    weights=(1.0, 1.0),
+    scaling="mixed",
+)  # fmt: skip
 SCORES = {score.name: score for score in (INNER, DISTANCE, EUCLIDEAN, SQUARED, WEIGHTED, LIFTED, SPLIT)}

@@ -11,7 +11,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from modulekge.algebra.norms import N
 from modulekge.data.benchmarks import Split
 from modulekge.errors import ModulekgeError, QuestionError, RunError
 from modulekge.exports.vectors import Vectors, entity_vectors, query_vectors
@@ -26,7 +25,6 @@ from modulekge.version import __version__
 EXPANSION = 64
 _ROWS = 1 << 13  # entities given to the index at a time
 _NUMBERS = 1 << 24  # of candidates that are scored at a time
-_METRICS = {"inner": "ip", "weighted": "ip", "split": "ip"}  # of the others, squared distance
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +58,9 @@ class EntityIndex:
             raise QuestionError(f"expansion = {expansion}: ask for at least one candidate")
         model, count = run.model, len(run.dataset.entities)
         length = _entity_points(model, slice(0, 1)).shape[1]
-        index = _usearch().Index(ndim=length, metric=_metric(model), dtype="f32", expansion_search=1)
+        index = _usearch().Index(
+            ndim=length, metric=model.spec.score.search.metric, dtype="f32", expansion_search=1
+        )
         for start in range(0, count, _ROWS):
             points = _entity_points(model, slice(start, start + _ROWS)).float().cpu()
             keys = torch.arange(start, start + len(points)).numpy()
@@ -79,7 +79,7 @@ class EntityIndex:
             "version": __version__,
             "model": model.spec.name,
             "dataset": self.run.dataset.name,
-            "metric": _metric(model),
+            "metric": model.spec.score.search.metric,
             "expansion": self.expansion,
             "weights": weights_hash(model),
         }
@@ -157,41 +157,25 @@ def write_index(run: Run, path: Path, *, expansion: int = EXPANSION) -> str:
     """Build an index and save it; say what share of the exact answers it finds."""
     index = EntityIndex.build(run, expansion)
     index.save(path)
-    built = f"{len(index.index):,} entities, metric {_metric(run.model)}"
+    built = f"{len(index.index):,} entities, metric {run.model.spec.score.search.metric}"
     if len(run.dataset.valid) == 0:
         return f"{built}; recall was not measured, for there is no valid split"
     share = index.recall(10, expansion)
     return f"{built}; recall@10 {share:.4f} on the questions of valid with expansion {expansion}"
 
 
-def _metric(model: Embedding) -> str:
-    return _METRICS.get(model.spec.score.name, "l2sq")
-
-
 def _entity_points(model: Embedding, rows: Some) -> Vectors:
-    r"""What is indexed: the vectors, or $(t, |t|^2)$ where each question weighs the blocks differently."""
-    if _metric(model) == "l2sq" or model.spec.score.name == "inner":
+    """What is indexed: vectors of entities, in the form in which the score can be searched."""
+    if model.spec.score.bilinear:
         return entity_vectors(model, rows)
-    t = model.entities(rows)
-    if model.spec.score.name == "split":  # the phases are of length 1
-        return torch.cat([t, t[:, :1].square()], 1).flatten(1)
-    return torch.cat([t, N(t)[:, None]], 1).flatten(1)
+    return model.spec.score.search.entities(model.entities(rows)).flatten(1)
 
 
 def _query_points(model: Embedding, q: Queries) -> Vectors:
-    r"""What is asked with: the queries, or what makes $-\sum_i w_i^2 |q_i - t_i|^2$ an inner product.
-
-    But for a number of the question alone. The squares stand in for the score's sum of roots, which then
-    ranks the candidates.
-    """
-    if _metric(model) == "l2sq" or model.spec.score.name == "inner":
+    """What is asked with: queries in the same form."""
+    if model.spec.score.bilinear:
         return query_vectors(model, q)
-    if model.spec.score.name == "split":
-        moduli, phases = model.score_weights.square() * torch.tensor([1.0, 0.25]).to(q)
-        a, c, turned = q[:, :1], q[:, 1:2], q[:, 2:]
-        return torch.cat([2 * moduli * a * c, 2 * phases * turned, -moduli * c.square()], 1).flatten(1)
-    weights = q[:, -1:].square()
-    return torch.cat([2 * weights * q[:, :-1], -weights], 1).flatten(1)
+    return model.spec.score.search.queries(q, model.score_weights).flatten(1)
 
 
 def _usearch() -> Any:

@@ -23,22 +23,8 @@ Vectors = Float[Tensor, "_rows _length"]
 _ROWS = 1 << 13  # of the table at a time, so that text and columns of it stay small
 _ESCAPED = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
+
 # Scores of one query q with all entities t in numpy, where both are split into components and blocks
-_CODE = {
-    "inner": "scores = entities @ queries[0]",
-    "distance": "scores = -np.linalg.norm(t - q, axis=1).sum(1)",
-    "lifted": "scores = -np.linalg.norm(t - q, axis=1).sum(1)",
-    "euclidean": "scores = -np.linalg.norm(entities - queries[0], axis=1)",
-    "squared": "scores = -np.square(entities - queries[0]).sum(1)",
-    "weighted": "scores = -(q[-1] * np.linalg.norm(t - q[:-1], axis=1)).mean(1)",
-    "split": (
-        "modulus = np.linalg.norm(q[0] - q[1] * t[:, 0], axis=1)\n"
-        "phase = np.linalg.norm(t[:, 1:] - q[2:], axis=1).sum(1)\n"
-        "scores = -w[0] * modulus - w[1] / 2 * phase"
-    ),
-}
-
-
 def entity_vectors(model: Embedding, rows: Some = slice(None)) -> Vectors:
     r"""$s_e \odot v_e$, flattened; of an inner product with a bias, $(s_e \odot v_e, b_e)$.
 
@@ -56,12 +42,12 @@ def query_vectors(model: Embedding, queries: Queries) -> Vectors:
 
 def _joined(model: Embedding) -> bool:
     """Whether the bias is one more number of the vectors."""
-    return model.spec.score.name == "inner" and len(model.entity_bias) > 0
+    return model.spec.score.bilinear and len(model.entity_bias) > 0
 
 
 def _apart(model: Embedding) -> bool:
     """Whether there is a bias that no vector can hold: one that is added to a distance."""
-    return model.spec.score.name != "inner" and len(model.entity_bias) > 0
+    return not model.spec.score.bilinear and len(model.entity_bias) > 0
 
 
 @torch.no_grad()
@@ -158,7 +144,7 @@ this model, not that they are linked: links are scores of queries with entities.
 
 def _code(model: Embedding) -> str:
     """Python that scores with the arrays alone."""
-    code = _CODE[model.spec.score.name]
+    code = model.spec.score.numpy
     lines = [
         "import numpy as np\n",
         'entities, queries = np.load("entities.npy"), np.load("queries.npy")',

@@ -183,7 +183,7 @@ class Embedding(nn.Module):
     def likeness(self, rows: Some, entities: Entities) -> Scores:
         """How alike entities are: the cosine where the score is a product, else the score itself, unmoved."""
         queries = self.spec.unmoved(take(self.entity_scalar, rows), take(self.entity_vector, rows))
-        if self.spec.score.name == "inner":
+        if self.spec.score.bilinear:
             return F.normalize(queries.flatten(1)) @ F.normalize(entities.flatten(1)).T
         return self.spec.score.all_pairs(queries, entities, self.score_weights)
 

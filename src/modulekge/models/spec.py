@@ -17,15 +17,6 @@ from modulekge.algebra.groups import (
     VECTORS,
     Action,
     Group,
-    Operation,
-    affine,
-    both,
-    left,
-    mixed,
-    moving,
-    right,
-    shift,
-    stretched,
 )
 from modulekge.algebra.parametrizations import UNIT_PARAMETRIZATIONS, Parametrization
 from modulekge.algebra.scores import SCORES, Score, lift, product
@@ -57,7 +48,7 @@ class ModelSpec:
     def _constraints(self) -> tuple[tuple[bool, str], ...]:
         """What a row must obey, and what to say where it does not."""
         s, v, ts, tv = self.scalar, self.vector, self.scaling.group, self.rotation.group
-        scales, join = self.scaling.operation, self.score.join
+        scales, score = self.scaling.operation, self.score
         return (
             (
                 not (s.trivial and v.trivial),
@@ -72,7 +63,7 @@ class ModelSpec:
                 f"{self.scaling.name} moves scalars out of {s.name}; choose a group over {s.name}",
             ),
             (
-                scales not in (shift, affine, moving) or ts.algebra is s.algebra,
+                not scales.adds or ts.algebra is s.algebra,
                 f"{self.scaling.name} adds to scalars {s.name} what is none; choose a group over {s.name}",
             ),
             (
@@ -81,31 +72,28 @@ class ModelSpec:
             ),
             *(
                 (
-                    action.group.trivial
-                    or (action.operation in (both, stretched)) == (moved.factors[0] == 3),
+                    action.group.trivial or action.operation.turns == (moved.factors[0] == 3),
                     f"{action.name} does not turn {moved.name}; SO(3) and R^3 go together",
                 )
                 for action, moved in ((self.scaling, s), (self.rotation, v))
             ),
-            *(
-                (
-                    (scales is law) == (self.score.name == score),
-                    f"the scaling {name} and the score {score} go together",
-                )
-                for law, name, score in ((mixed, "GL(1)+b", "split"), (stretched, "R+ x SO(3)", "weighted"))
+            (
+                (scales.name if scales.weighs else "") == score.scaling,
+                f"the scaling {self.scaling.name} does not go with the score {score.name}: GL(1)+b goes with "
+                "split and R+ x SO(3) with weighted, and with no other",
             ),
             (
-                (len(v.factors) == 2) == (join is lift),
+                (len(v.factors) == 2) == (score.join is lift),
                 "the vectors R^3 x S^1 and the score lifted go together",
             ),
             (
-                len(self.score.weights) == len(SCORES[self.score.name].weights),
-                f"the score {self.score.name} has {len(SCORES[self.score.name].weights)} weights; "
+                len(score.weights) == len(SCORES[score.name].weights),
+                f"the score {score.name} has {len(SCORES[score.name].weights)} weights; "
                 "leave model.score_weights empty, or give as many",
             ),
             (
-                join is product or (s.size == 1 and not s.trivial and not v.trivial),
-                f"the score {self.score.name} wants scalars R and vectors that turn",
+                score.join is product or (s.size == 1 and not s.trivial and not v.trivial),
+                f"the score {score.name} wants scalars R and vectors that turn",
             ),
         )
 
@@ -120,12 +108,12 @@ class ModelSpec:
             return False
         if max(ts.algebra.dim, tv.algebra.dim) > H.dim:
             return False  # conjugation there is not the adjoint
-        if self.scaling.operation in (shift, moving):
-            return self.score.name != "inner" and self.vector.trivial
-        if self.score.name == "inner":
-            outside = _from(left, self.scaling, self.scalar) and _from(right, self.rotation, self.vector)
+        if self.scaling.operation.adds:
+            return not self.score.bilinear and self.vector.trivial
+        if self.score.bilinear:
+            outside = _from("left", self.scaling, self.scalar) and _from("right", self.rotation, self.vector)
             return self.scalar.size == 1 or self.vector.trivial or outside  # s_r s_h v_h v_r
-        return ts.parametrization.kind != "free" or self.scaling.operation is stretched
+        return ts.parametrization.kind != "free" or self.scaling.operation.keeps
 
     def check_tieable(self) -> None:
         """Refuse a row whose heads cannot be asked for with adjoints."""
@@ -135,7 +123,7 @@ class ModelSpec:
 
     def check_linear(self) -> None:
         """Refuse a row whose relations cannot be predicted all at once."""
-        if self.score.name != "inner" or {self.scaling.operation, self.rotation.operation} - {left, right}:
+        if not (self.score.bilinear and self.scaling.linear and self.rotation.linear):
             finding = "its scores are not linear in the relation"
             raise ConfigError(f"model {self.name}: {finding}; set loss.relation_prediction = 0")
 
@@ -180,7 +168,7 @@ class ModelSpec:
     def unmoved(self, scalar: Numbers, vector: Numbers) -> Elements:
         """Return elements as queries that no relation has moved; where a scaling adds a weight, it is 1."""
         s, v = self.scalar.point(scalar), self.vector.point(vector)
-        if self.scaling.operation in (mixed, stretched):
+        if self.scaling.operation.weighs:
             s = torch.cat([s, torch.ones_like(s[..., :1, :])], dim=-2)
         return self._join(s, v)
 
@@ -226,7 +214,7 @@ class ModelSpec:
         """$T_e(x)$ for each basis element $e$ of the group."""
         if action.group.trivial:
             return x.unsqueeze(-3)
-        return a.by_basis(x, "left" if action.operation is left else "right", action.group.size, x.shape[-2])
+        return a.by_basis(x, action.operation.side or "right", action.group.size, x.shape[-2])
 
     def _join(self, s: Elements, v: Elements) -> Elements:
         if self.vector.trivial:
@@ -269,9 +257,9 @@ def row(name: str, scalar: str, vector: str, scaling: str, rotation: str, score:
     )
 
 
-def _from(side: Operation, action: Action, moved: Group) -> bool:
+def _from(side: str, action: Action, moved: Group) -> bool:
     """Whether an action can be written as a product from this side."""
-    return action.group.trivial or action.operation is side or moved.algebra.dim < H.dim
+    return action.group.trivial or action.operation.side == side or moved.algebra.dim < H.dim
 
 
 def _whole(group: Group) -> bool:

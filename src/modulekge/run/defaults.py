@@ -188,7 +188,7 @@ def _shortened(load: Load) -> Load:
 
 def _penalty(size: Size, spec: ModelSpec) -> Choice:
     """Penalise the more, the fewer of the possible pairs of entities are joined."""
-    if spec.score.name != "inner":
+    if not spec.score.bilinear:
         return Choice("regularizer.weight", _DISTANCE_PENALTY, "distances hold their numbers themselves")
     strength = _PENALTY_RATE * size.entities / sqrt(size.train)
     strength = min(max(strength, _LEAST_PENALTY), _LARGEST_PENALTY)

@@ -114,7 +114,7 @@ class _Span:
     def pull(self) -> Queries:
         """Give the tables what the scores, now gradients, make of them; return those of the queries."""
         model, bias = self._model, self._model.entity_bias
-        if self.scores.shape[1] < self._whole.shape[1] and model.spec.score.name != "inner":
+        if self.scores.shape[1] < self._whole.shape[1] and not model.spec.score.bilinear:
             self._whole[:, self.scores.shape[1] :] = 0  # which products with rows of zeros are
         of_queries, of_entities, of_weights = torch.autograd.grad(
             self._made, self._inputs, self._whole.to(self._made.dtype), allow_unused=True

@@ -242,6 +242,6 @@ def tables_of(model: Embedding, optimizer: Optimizer, build: Build | None, matmu
         passes = entities_compiled  # scalars alone are their entities, and PyTorch's own Adagrad is one pass
     one = model.workers.copies == 1  # where there are more, gradients are added up before an update
     if one and passes and FusedTables.fit(model.spec, optimizer):
-        half = matmul == "bfloat16" and model.spec.score.name == "inner"
+        half = matmul == "bfloat16" and model.spec.score.bilinear
         return FusedTables(model, optimizer, passes, torch.bfloat16 if half else torch.float32)
     return PlainTables(model, build)
