@@ -15,7 +15,7 @@ import pytest
 from program import call
 from safetensors.torch import load_file, save_file
 
-from modulekge import cli
+from modulekge.commands import runs as commands
 from modulekge.models.spec import MODELS
 
 SMALL = ["--set", "model.k=4", "--set", "train.epochs=2", "--set", "train.batch=64"]
@@ -299,7 +299,7 @@ def test_ctrl_c_ends_after_the_epoch_and_leaves_a_usable_run(tmp_path):
     assert len((tmp_path / "run" / "epochs.jsonl").read_text().splitlines()) == epochs + 1
 
 
-@pytest.mark.parametrize(("before", "code"), [(signal.SIG_DFL, -signal.SIGINT), (signal.SIG_IGN, 0)])
+@pytest.mark.parametrize(("before", "code"), [(signal.SIG_DFL, -signal.SIGINT), (signal.SIG_IGN, 2)])
 def test_ctrl_c_before_a_command_begins_ends_without_a_word_unless_it_is_ignored(before, code):
     program = """
 import os, signal, sys
@@ -309,10 +309,17 @@ class Interrupting:
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Interrupting())
 import modulekge_program
+sys.argv = ["modulekge", "evaluate", "nowhere"]
+modulekge_program.main()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
                           preexec_fn=lambda: signal.signal(signal.SIGINT, before))  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+    said = (
+        "error: nowhere: not a run folder (no such folder); 'modulekge train' makes one\n"
+        if code == 2
+        else ""
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
 
 
 def test_no_ctrl_c_is_lost_while_a_table_is_read(tmp_path):
@@ -322,10 +329,8 @@ import os, signal, sys, time
 from contextlib import suppress
 from pathlib import Path
 from threading import Timer
-from modulekge import cli
+import modulekge.commands
 from modulekge.data.readers.delimited import Form, read_text
-with suppress(SystemExit):
-    cli.main()
 path, form = Path("graph.tsv"), Form("\t", 3, {"head": 0, "relation": 1, "tail": 2})
 read_text(path, form)  # Arrow looks for pandas, once, and takes whatever happens there for its absence
 signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored around here
@@ -338,7 +343,7 @@ for i in range(300):
         time.sleep(1)  # in which it comes, if it comes at all
         sys.exit("lost")
 """
-    command = [sys.executable, "-c", program, "--version"]
+    command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -346,7 +351,7 @@ for i in range(300):
 def test_a_narrow_terminal_cuts_nothing_that_rules_chose(tmp_path):
     (tmp_path / "graph.tsv").write_text("".join(f"e{i}\tr\te{i * 7 % 40}\n" for i in range(40)))
     process, end = terminal("train", "graph.tsv", "--dry-run", cwd=tmp_path, columns=40)
-    seen = read_until(end, b"[asking]", process).decode()
+    seen = read_until(end, b"[rerank]", process).decode()
     assert process.wait(60) == 0
     os.close(end)
     assert "model.scalar_scale" in seen and "numbers to an entity" in seen and "…" not in seen
@@ -396,13 +401,13 @@ def test_what_a_machine_cannot_do_is_one_line(said, printed, tmp_path, monkeypat
     def fails(path, split):
         raise RuntimeError(said)
 
-    monkeypatch.setattr(cli.runs, "_ranked", fails)
+    monkeypatch.setattr(commands, "_ranked", fails)
     done = call("evaluate", "x", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (2, f"error: {printed}\n")
 
 
 def test_an_error_of_ours_is_no_traceback_either(tmp_path, monkeypatch):
-    monkeypatch.setattr(cli.runs, "_ranked", lambda path, split: 1 / 0)
+    monkeypatch.setattr(commands, "_ranked", lambda path, split: 1 / 0)
     done = call("evaluate", "x", cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr.startswith("internal error: ZeroDivisionError")

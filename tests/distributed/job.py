@@ -38,7 +38,7 @@ OPTIONS = {
     "tied": {"model.name": "RotatE", "model.reciprocal": "tied"},
     "sampled": SAMPLED,
     "sampled, bias, dropout": {**SAMPLED, "model.bias": True, "train.dropout": 0.3},
-    "adversarial": {**SAMPLED, "loss.kind": "adversarial", "loss.margin": 6.0},
+    "self-adversarial": {**SAMPLED, "loss.kind": "self-adversarial", "loss.margin": 6.0},
     "shared": {"loss.candidates": "shared", "loss.negatives": 30, "model.bias": True},
 }
 CASES = {
@@ -70,7 +70,7 @@ def outcome(settings, shards=0):
 
 
 REFUSED = {
-    "adversarial over all": {"loss.kind": "adversarial"},
+    "adversarial over all": {"loss.kind": "self-adversarial"},
     "shards that do not divide": {"train.shards": 3},
 }
 

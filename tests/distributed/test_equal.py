@@ -25,7 +25,7 @@ def test_processes_train_what_one_trains(processes, names, alone, tmp_path):
     assert done.returncode == 0, done.stderr
     found = json.loads(out.read_text())
     refused = {name: found.pop(name) for name in REFUSED}
-    assert 'loss.kind = "adversarial"' in refused["adversarial over all"]
+    assert 'loss.kind = "self-adversarial"' in refused["adversarial over all"]
     assert (
         f"train.shards = 3: does not divide the {processes} processes" in refused["shards that do not divide"]
     )

@@ -62,7 +62,9 @@ def test_every_row(family, spec, kind, monkeypatch):
 
 
 @pytest.mark.parametrize("entities", [1, 3, 8])
-@pytest.mark.parametrize("options", [{}, {"smoothing": 0.2}, {"degree": 0.5}, {"answers": "all"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"smoothing": 0.2}, {"degree_weight": 0.5}, {"targets": "all"}], ids=str
+)
 @pytest.mark.parametrize(("dtype", "precision"), [(torch.float64, 1e-9), (torch.float32, 1e-5)])
 @KINDS
 def test_spans_of_any_size_with_every_option(family, kind, options, entities, dtype, precision, monkeypatch):

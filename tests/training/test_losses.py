@@ -80,7 +80,7 @@ def test_a_question_whose_negatives_are_all_true_is_judged_by_its_answer(tempera
 @pytest.mark.parametrize("kind", LOSSES)
 def test_slopes_are_right_and_large_scores_and_left_out_candidates_stay_finite(kind):
     loss = LOSSES[kind]
-    if kind != "adversarial":  # whose weights are taken as given
+    if kind != "self-adversarial":  # whose weights are taken as given
         assert torch.autograd.gradcheck(lambda s: loss(s, ONE, PLAIN), SCORES.clone().requires_grad_())
     assert torch.isfinite(loss(1e4 * SCORES, ONE, PLAIN)).all()
     scores = SCORES.clone()
@@ -102,11 +102,11 @@ def test_weights_of_questions(family):
     assert question_weights(family, triples, known, PLAIN) is None
     train = family.train.tolist()
     degrees = [sum((h == e) + (t == e) for h, _, t in train) for e in range(8)]
-    found = question_weights(family, triples, known, LossConfig(degree=0.9))
+    found = question_weights(family, triples, known, LossConfig(degree_weight=0.9))
     close(
         found, torch.tensor([0.1 + 0.9 * degrees[t] / max(degrees) for _, _, t in triples.tolist()]).float()
     )
-    found = question_weights(family, triples, known, LossConfig(frequency=0.5))
+    found = question_weights(family, triples, known, LossConfig(subsampling=0.5))
     for weight, (h, r, t) in zip(found[: len(train)].tolist(), train, strict=True):
         same_question = sum((a, b) == (h, r) for a, b, _ in train)
         same_answer = sum((b, c) == (r, t) for _, b, c in train)
@@ -115,8 +115,10 @@ def test_weights_of_questions(family):
 
 
 def test_a_question_of_several_answers_weighs_what_they_do_on_average(family):
-    each = Questions.of(family, LossConfig(degree=0.9, frequency=0.5), torch.device("cpu"))
-    whole = Questions.of(family, LossConfig(degree=0.9, frequency=0.5, answers="all"), torch.device("cpu"))
+    each = Questions.of(family, LossConfig(degree_weight=0.9, subsampling=0.5), torch.device("cpu"))
+    whole = Questions.of(
+        family, LossConfig(degree_weight=0.9, subsampling=0.5, targets="all"), torch.device("cpu")
+    )
     for (h, r, _), weight in zip(whole.triples.tolist(), whole.weights.tolist(), strict=True):
         same = (each.triples[:, :2] == torch.tensor([h, r])).all(1)
         assert weight == pytest.approx(float(each.weights[same].mean()))
@@ -156,7 +158,7 @@ def test_negatives_are_scored_as_all_entities_are_and_never_true(family, name, c
 
 
 def test_all_answers_of_a_question_at_once(family):
-    _, questions, batch, config = setup(family, answers="all")
+    _, questions, batch, config = setup(family, targets="all")
     distinct = {(h, r) for h, r, _ in family.questions("train").tolist()}
     assert sorted((h, r) for h, r, _ in questions.triples.tolist()) == sorted(distinct)
     answers = answers_of(batch, questions.known, config)
@@ -171,8 +173,8 @@ def test_all_answers_of_a_question_at_once(family):
 
 def test_settings_that_do_not_go_together():
     with pytest.raises(ConfigError, match=r"loss\.candidates"):
-        make_config([{"loss": {"candidates": "sampled", "answers": "all"}}])
-    with pytest.raises(ConfigError, match=r"loss\.relations"):
+        make_config([{"loss": {"candidates": "sampled", "targets": "all"}}])
+    with pytest.raises(ConfigError, match=r"loss\.relation_prediction"):
         make_config([{"loss": {"relations": 0.5}, "model": {"reciprocal": "tied"}}])
 
 
@@ -220,7 +222,7 @@ def test_penalty_is_phi_of_the_combined_elements(form, root):
         return (torch.linalg.vector_norm(x, dim=1) ** 3).sum(-1) ** root
 
     expected = 0.07 / 3 * (2 * g(e[h]) + 0.5 * g(relation[r]) + 2 * g(e[t])).sum()
-    close(penalty(model, h, r, t, RegularizerConfig(strength=0.07, form=form)), expected)
+    close(penalty(model, h, r, t, RegularizerConfig(weight=0.07, form=form)), expected)
 
 
 def test_dura():
@@ -230,7 +232,7 @@ def test_dura():
     e, q = (torch.complex(*x.unbind(1)) for x in (model.entity_scalar, model.relation_scaling))
     own = e[h].abs() ** 2 + e[t].abs() ** 2
     moved = (e[h] * q[r]).abs() ** 2 + (e[t] * q[r]).abs() ** 2
-    config = RegularizerConfig(strength=0.1, head=0.5, relation=0.0, tail=0.5, moved=1.5, p=2)
+    config = RegularizerConfig(weight=0.1, head=0.5, relation=0.0, tail=0.5, moved=1.5, p=2)
     close(penalty(model, h, r, t, config), 0.1 / 3 * (0.5 * own + 1.5 * moved).sum())
 
 
@@ -247,7 +249,7 @@ def test_penalty_takes_a_head_with_what_the_relation_adds(family):
     expected = (
         2 * cubes(entity[h] + relation[r][:, :8]) + 0.5 * cubes(relation[r][:, 8:]) + 2 * cubes(entity[t])
     )
-    close(penalty(model, h, r, t, RegularizerConfig(strength=0.3)), 0.3 * expected / 3)
+    close(penalty(model, h, r, t, RegularizerConfig(weight=0.3)), 0.3 * expected / 3)
 
 
 def test_penalty_of_unit_elements_moves_nothing():

@@ -10,7 +10,7 @@ from modulekge.training.plateau import ease
 
 
 def start(lr=0.1, plateau=6):
-    config = TrainConfig(optimizer="adam", lr=lr, plateau=plateau)
+    config = TrainConfig(optimizer="adam", lr=lr, plateau_steps=plateau)
     model = torch.nn.Linear(2, 1, bias=False)
     return model, make_optimizer(model, config), config
 

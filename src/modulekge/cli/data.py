@@ -1,5 +1,8 @@
 """Commands about data sets."""
 
+import json
+from dataclasses import asdict
+
 import typer
 
 from modulekge.cli.app import (
@@ -22,9 +25,14 @@ app.add_typer(data_app, name="data")
 @data_app.command("list", epilog="Example: modulekge data list --data-dir ~/graphs")
 def data_list(data_dir: DataDir = None, as_json: Json = False) -> None:
     """List the data sets known by name, and where each would be read from."""
-    from modulekge.commands import benchmarks
+    from modulekge import render
+    from modulekge.data.benchmarks import benchmarks, local_folder
 
-    benchmarks.data_list(data_dir, as_json)
+    places = {name: str(local_folder(b, data_dir) or "download") for name, b in benchmarks().items()}
+    if as_json:
+        print(json.dumps([{**asdict(b), "where": places[name]} for name, b in benchmarks().items()]))
+        return
+    render.console().print(render.datasets_table(benchmarks().values(), places))
 
 
 @data_app.command("info", epilog="Example: modulekge data info graph.csv --columns subject,predicate,object")

@@ -1,5 +1,7 @@
 """Commands that look at runs that were kept."""
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -22,9 +24,16 @@ def runs(
     as_json: Json = False,
 ) -> None:
     """List runs: what they are of, how far they came, how good they are, and their state."""
-    from modulekge.commands import listing
+    from modulekge import render
+    from modulekge.run.listing import list_runs
 
-    listing.runs(folder, sort, as_json)
+    lines = list_runs(folder, sort)
+    if as_json:
+        print(json.dumps([asdict(line) for line in lines], ensure_ascii=False))
+    elif lines:
+        render.console().print(render.runs_table(lines))
+    else:
+        render.console(stderr=True).print(f"no runs in {folder}; 'modulekge train' makes one")
 
 
 @app.command(epilog="Example: modulekge compare runs/a runs/b --out curves.svg")
