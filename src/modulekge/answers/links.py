@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from modulekge.answers.type_constraints import TypeConstraints
 from modulekge.data.dataset import Dataset
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.odds import log_odds, loops, marked, questions_at_once
@@ -40,14 +41,23 @@ def links_in_chunks(
     calibration: Calibration,
     relations: Iterable[int],
     k: int,
+    types: TypeConstraints | None = None,
 ) -> Iterator[Chunk]:
-    """Score chunks of heads against all entities; yield the ``k`` best new triples of each."""
+    """Score chunks of heads against all entities; yield the ``k`` best new triples of each.
+
+    With types, only heads and tails that the relation can hold; rivals in a probability stay all entities.
+    """
     device, count = scorer.device, scorer.n_entities
     known, irreflexive = dataset.known.to(device), dataset.irreflexive.to(device)
     for relation in relations:
         full = answered(dataset, relation, device)[:, None]
-        taken = answered(dataset, relation + len(dataset.relations), device)[None]
-        for heads in torch.arange(count, device=device).split(questions_at_once(count, device)):
+        inverse = relation + len(dataset.relations)
+        taken = answered(dataset, inverse, device)[None]
+        asking = torch.arange(count, device=device)
+        if types:
+            taken = taken | ~types.allowed(relation).to(device)
+            asking = asking[types.allowed(inverse).to(device)]
+        for heads in asking.split(questions_at_once(count, device)):
             asked = torch.full_like(heads, relation)
             scores = scorer.scores(heads, asked)
             old = marked(known, heads, asked, scores) | loops(irreflexive, heads, asked, scores)

@@ -14,6 +14,7 @@ from torch import Tensor
 from modulekge.answers.links import Watch, best_links, links_in_chunks
 from modulekge.answers.questions import Answer, Link, PredictionSet, QueryType, Question
 from modulekge.answers.triples import Named, NamedTriples, Unknown
+from modulekge.answers.type_constraints import TypeConstraints, Types, check_types
 from modulekge.data.benchmarks import SPLITS
 from modulekge.data.filter_index import FilterIndex
 from modulekge.errors import QuestionError, RunError
@@ -69,6 +70,11 @@ class Predictor:
         )
 
     @cached_property
+    def type_constraints(self) -> TypeConstraints:
+        """Which entities each side of a relation can hold."""
+        return TypeConstraints.of(self.run.dataset)
+
+    @cached_property
     def _relations(self) -> QueryType:
         dataset, scorer, device = self.run.dataset, self.run.scorer, self.run.scorer.device
         return QueryType(
@@ -87,19 +93,27 @@ class Predictor:
         tail: str | None = None,
         k: int | None = None,
         known: Known = "mark",
+        types: Types = "any",
     ) -> list[Answer]:
         """Return the ``k`` best answers for whichever of the three is left out: tails, heads or relations.
 
-        Ten unless said, or all where there are fewer. ``known="exclude"`` leaves facts of the graph out.
+        Ten unless said, or all where there are fewer. ``known="exclude"`` leaves facts of the graph out;
+        ``types="constrained"`` new answers of a type that this side of the relation does not hold.
         """
-        return self.predict_many([Question(head, relation, tail)], k, known)[0]
+        return self.predict_many([Question(head, relation, tail)], k, known, types)[0]
 
     def predict_many(
-        self, questions: Sequence[Question], k: int | None = None, known: Known = "mark"
+        self,
+        questions: Sequence[Question],
+        k: int | None = None,
+        known: Known = "mark",
+        types: Types = "any",
     ) -> list[list[Answer]]:
         """Return the best answers to each of many questions, which are scored together, in chunks."""
         if known not in get_args(Known):
             raise QuestionError(f"known = {known!r}: expected {' or '.join(get_args(Known))}")
+        check_types(types, any(question.relation is None for question in questions))
+        constraints = self._constraints(types)
         found: dict[int, list[Answer]] = {}
         for kind in (self.entities, self._relations):
             places = [i for i, question in enumerate(questions) if self._kind(question) is kind]
@@ -107,9 +121,19 @@ class Predictor:
                 count = kind.count(k)
                 asked = torch.tensor([self._ids(questions[i]) for i in places], device=self.run.scorer.device)
                 order = self.run.scorer.order(asked[:, 1])
-                parts = (_best(kind, part, count, known) for part in asked[order].split(kind.at_once))
+                parts = (
+                    _best(kind, part, count, known, constraints) for part in asked[order].split(kind.at_once)
+                )
                 found |= zip((places[i] for i in order.tolist()), chain.from_iterable(parts), strict=True)
         return [found[i] for i in range(len(questions))]
+
+    def _constraints(self, types: Types) -> TypeConstraints | None:
+        check_types(types)
+        return self.type_constraints if types == "constrained" else None
+
+    def candidates(self, question: Question) -> int:
+        """Return how many entities are of a type that may answer a question."""
+        return int(self.type_constraints.allowed(self._ids(question)[1]).sum())
 
     def _kind(self, question: Question) -> QueryType:
         return self._relations if question.relation is None else self.entities
@@ -155,22 +179,37 @@ class Predictor:
             raise RunError(f"{path}: has no calibration yet; 'modulekge calibrate {path}' makes it")
         return self.calibration
 
-    def links(self, relations: Iterable[str] | None = None, k: int = 100, watch: Watch = iter) -> list[Link]:
+    def links(
+        self,
+        relations: Iterable[str] | None = None,
+        k: int = 100,
+        watch: Watch = iter,
+        types: Types = "constrained",
+    ) -> list[Link]:
         """Return the ``k`` most probable new triples of some relations, or of all, over the whole graph.
 
         They are ranked by the probability of their tail: scores of different questions cannot be compared.
-        What no fact of a relation shows is left out: a second answer where each question has one, and loops.
+        What no fact of a relation shows is left out: a second answer where each question has one, loops, and,
+        unless ``types="any"``, heads and tails of a type that the relation does not hold there.
         ``watch`` may show the chunks of heads as they pass.
         """
         if k < 1:
             raise QuestionError(f"k = {k}: ask for at least one link")
-        dataset = self.run.dataset
-        chosen = (
-            range(len(dataset.relations)) if relations is None else map(dataset.relations.find, relations)
-        )
-        ids = list(dict.fromkeys(chosen))
-        chunks = links_in_chunks(self.run.scorer, dataset, self._calibrated(), ids, k)
+        scorer, dataset, ids = self.run.scorer, self.run.dataset, self._relation_ids(relations)
+        chunks = links_in_chunks(scorer, dataset, self._calibrated(), ids, k, self._constraints(types))
         return self._rated_links(best_links(watch(chunks), k))
+
+    def link_candidates(
+        self, relations: Iterable[str] | None = None, types: Types = "constrained"
+    ) -> list[tuple[int, int]]:
+        """Return of how many heads and how many tails the links of each relation are chosen."""
+        constraints, every = self._constraints(types), len(self.run.dataset.entities)
+        ids = self._relation_ids(relations)
+        return [constraints.sides(r) if constraints else (every, every) for r in ids]
+
+    def _relation_ids(self, relations: Iterable[str] | None) -> list[int]:
+        names = self.run.dataset.relations
+        return list(dict.fromkeys(range(len(names)) if relations is None else map(names.find, relations)))
 
     def score(self, triples: NamedTriples | Iterable[Named], unknown: Unknown = "refuse") -> list[Link]:
         """Return score, probability and ranks of triples by name, in their order.
@@ -204,10 +243,18 @@ class Predictor:
         ]
 
 
-def _best(kind: QueryType, questions: Int[Tensor, "b 2"], k: int, known: Known) -> list[list[Answer]]:
+def _best(
+    kind: QueryType,
+    questions: Int[Tensor, "b 2"],
+    k: int,
+    known: Known,
+    constraints: TypeConstraints | None,
+) -> list[list[Answer]]:
     heads, others = questions.unbind(1)
     rated = kind.rate(heads, others)
     closed = rated.loops | rated.known if known == "exclude" else rated.loops
+    if constraints:
+        closed = closed | ~(constraints.mask(others) | rated.known)
     return kind.best(rated, heads, others, closed, k)
 
 
@@ -225,8 +272,9 @@ def predict(
     tail: str | None = None,
     k: int | None = None,
     known: Known = "mark",
+    types: Types = "any",
 ) -> list[Answer]:
     """Return the best answers to one question; for many questions keep a :class:`Predictor`."""
     return Predictor(run if isinstance(run, Run) else load(run)).predict(
-        head=head, relation=relation, tail=tail, k=k, known=known
+        head=head, relation=relation, tail=tail, k=k, known=known, types=types
     )

@@ -21,6 +21,9 @@ def predict(
         int | None, typer.Option("-k", help="How many answers; default: 10.", show_default=False)
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Leave out what the graph knows.")] = False,
+    typed: Annotated[
+        bool, typer.Option("--typed", help="Only answers of a type that the relation holds there.")
+    ] = False,
     coverage: Annotated[
         float | None, typer.Option(help="Instead of k answers: a prediction set, such as 0.9.")
     ] = None,
@@ -34,7 +37,7 @@ def predict(
     """
     from modulekge.commands import ask
 
-    ask.predict(run, head, relation, tail, k, new, coverage, out, as_json)
+    ask.predict(run, head, relation, tail, k, new, typed, coverage, out, as_json)
 
 
 @app.command(epilog="Example: modulekge links runs/demo --relation borders -k 20 --out new.csv")
@@ -44,16 +47,20 @@ def links(
         list[str] | None, typer.Option(help="A relation, by name or label; repeatable; default: all.")
     ] = None,
     k: Annotated[int, typer.Option("-k", help="How many links.")] = 100,
+    any_type: Annotated[
+        bool, typer.Option("--any-type", help="Also heads and tails of types that the relation never holds.")
+    ] = False,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Find the most probable triples of a whole graph that it does not hold yet.
 
-    What no fact of a relation shows is left out: a second answer where each question has one, and loops.
+    What no fact of a relation shows is left out: a second answer where each question has one, loops, and
+    heads and tails of a type that the relation does not hold there, as learned from train.
     """
     from modulekge.commands import ask
 
-    ask.links(run, relation, k, out, as_json)
+    ask.links(run, relation, k, any_type, out, as_json)
 
 
 @app.command(epilog="Example: modulekge score runs/demo triples.tsv --out scored.parquet")

@@ -13,6 +13,7 @@ from modulekge.answers.links import Chunk
 from modulekge.answers.predictor import Predictor
 from modulekge.answers.questions import Answer, Link, Question
 from modulekge.answers.triples import NamedTriples
+from modulekge.answers.type_constraints import Types
 from modulekge.cli.graph import split_columns
 from modulekge.commands.graph import print_notes, print_untrained
 from modulekge.commands.runs import make_calibration, on_device
@@ -34,6 +35,7 @@ def predict(
     tail: str | None,
     k: int | None,
     new: bool,
+    typed: bool,
     coverage: float | None,
     out: Path | None,
     as_json: bool,
@@ -44,12 +46,15 @@ def predict(
     asked = _asked(run)
     _say_uncalibrated(asked)
     if coverage is None:
-        answers = asked.predict_many([question], k, "exclude" if new else "mark")[0]
+        answers = asked.predict_many([question], k, "exclude" if new else "mark", _types(typed))[0]
+        if typed:
+            _say_candidates(asked.candidates(question), len(asked.run.dataset.entities), "entities")
         view = render.answers_view(str(question), answers)
     else:
-        if k is not None or relation is None:
+        if k is not None or relation is None or typed:
             raise QuestionError(
-                "--coverage: finds how many answers it takes, for heads or tails; leave -k out"
+                "--coverage: finds how many answers it takes, of any type, for heads or tails; "
+                "leave -k and --typed out"
             )
         found = asked.prediction_set(head=head, relation=relation, tail=tail, coverage=coverage)
         answers, view = found.answers, render.prediction_set_view(str(question), found)
@@ -58,14 +63,19 @@ def predict(
     _give(Rows({**Rows.of(Answer, []).columns, "known": bool}, rows), view, out, as_json)
 
 
-def links(run: Path, relation: list[str] | None, k: int, out: Path | None, as_json: bool) -> None:
+def links(
+    run: Path, relation: list[str] | None, k: int, any_type: bool, out: Path | None, as_json: bool
+) -> None:
     """Find the most probable triples of a whole graph that it does not hold yet."""
     _check_out(out)
     asked = _asked(run)
-    total = len(relation or asked.run.dataset.relations) * len(asked.run.dataset.entities)
-    with render.progress_display("asking", total, _heads) as watch:
-        found = asked.links(relation, k, watch)
-    _give(Rows.of(Link, found), render.links_table(found, asked.run.dataset), out, as_json)
+    dataset, types = asked.run.dataset, _types(not any_type)
+    sides = asked.link_candidates(relation, types)
+    with render.progress_display("asking", sum(heads for heads, _ in sides), _heads) as watch:
+        found = asked.links(relation, k, watch, types)
+    if not any_type:
+        _say_candidates(sum(h * t for h, t in sides), len(sides) * len(dataset.entities) ** 2, "triples")
+    _give(Rows.of(Link, found), render.links_table(found, dataset), out, as_json)
 
 
 def score(
@@ -153,6 +163,14 @@ def _say_uncalibrated(asked: Predictor) -> None:
     if asked.calibration is None and len(asked.run.dataset.valid):
         path = asked.run.folder.path
         typer.echo(f"no probabilities: 'modulekge calibrate {path}' makes them", err=True)
+
+
+def _types(constrained: bool) -> Types:
+    return "constrained" if constrained else "any"
+
+
+def _say_candidates(left: int, total: int, what: str) -> None:
+    typer.echo(f"type constraints: {left:,} of {total:,} {what} are candidates", err=True)
 
 
 def _give(rows: Rows, view: RenderableType, out: Path | None, as_json: bool) -> None:

@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
 
+from modulekge.answers.type_constraints import Types
 from modulekge.errors import ModulekgeError, UnknownNameError
 from modulekge.explanations.explanation import Explanation
 from modulekge.explanations.relation_patterns import RelationPatterns
@@ -152,7 +153,7 @@ def _asked(service: Service) -> APIRouter:
     async def predict(run: RunName, asked: Predict) -> Answers:
         """The best answers to questions with one of head, relation, tail left out."""
         questions = [question.question() for question in asked.questions]
-        return Answers(await _soon(service[run].predict(questions, asked.k, asked.known)))
+        return Answers(await _soon(service[run].predict(questions, asked.k, asked.known, asked.types)))
 
     @router.post("/{run}/answer-set")
     async def prediction_set(run: RunName, asked: SetForTails | SetForHeads) -> PredictionSetView:
@@ -175,9 +176,10 @@ def _asked(service: Service) -> APIRouter:
         name: Text,
         known: Annotated[int, Query(ge=0, le=200)] = 20,
         predicted: Annotated[int, Query(ge=0, le=50)] = 8,
+        types: Types = "constrained",
     ) -> Neighbourhood:
-        """Known facts around an entity, and its most probable new links."""
-        return await _soon(service[run].neighbourhood(name, known, predicted))
+        """Known facts around an entity, and its most probable new links, to entities of fitting types."""
+        return await _soon(service[run].neighbourhood(name, known, predicted, types))
 
     @router.get("/{run}/algebra")
     async def algebra(run: RunName) -> RelationPatterns:

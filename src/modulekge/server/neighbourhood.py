@@ -13,6 +13,7 @@ from torch import Tensor
 from modulekge.answers.links import answered
 from modulekge.answers.predictor import Predictor
 from modulekge.answers.questions import Answer
+from modulekge.answers.type_constraints import Types
 from modulekge.server.facts import Facts
 from modulekge.server.lookup import Lookup
 from modulekge.server.views import DrawnLink, Neighbourhood
@@ -26,7 +27,8 @@ _Around = tuple[int, int, Answer | None]  # question, other end, and the answer 
 class Neighbours:
     """Draws the neighbourhood of any entity of a run.
 
-    As among the links of a whole graph, a second answer is left out where each question has one.
+    As among the links of a whole graph, a second answer is left out where each question has one, and other
+    ends of a type that the relation does not hold there.
     """
 
     asked: Predictor
@@ -40,20 +42,20 @@ class Neighbours:
     def _functional(self) -> frozenset[int]:
         return frozenset(self.asked.run.dataset.functional.nonzero()[:, 0].tolist())
 
-    def of(self, entity: int, known: int, predicted: int) -> Neighbourhood:
+    def of(self, entity: int, known: int, predicted: int, types: Types = "constrained") -> Neighbourhood:
         """Return at most so many known facts, of each relation in turn, and so many new links."""
         groups = self._facts.groups(entity)
         turns = zip_longest(
             *([(group.question, other, None) for other in group.others.tolist()] for group in groups)
         )
         facts = self._distinct(entity, (fact for fact in chain.from_iterable(turns) if fact))
-        links = [*islice(facts, known), *(self._predicted(entity, predicted) if predicted else [])]
+        links = [*islice(facts, known), *(self._predicted(entity, predicted, types) if predicted else [])]
         nodes = dict.fromkeys([entity, *(other for _, other, _ in links)])
         return Neighbourhood(
             [self.lookup.item(i) for i in nodes], [self._drawn(entity, *link) for link in links]
         )
 
-    def _predicted(self, entity: int, count: int) -> list[_Around]:
+    def _predicted(self, entity: int, count: int, types: Types) -> list[_Around]:
         """Ask the relations that an entity has, or else the most used ones, as many at once as fit."""
         dataset, kind, device = self.asked.run.dataset, self.asked.entities, self.asked.run.scorer.device
         have = [group.question for group in self._facts.groups(entity)]
@@ -66,6 +68,8 @@ class Neighbours:
             rated = kind.rate(heads, relations)
             taken = torch.stack([self._taken(question, device) for question in part])
             closed = rated.known | rated.loops | taken
+            if types == "constrained":
+                closed |= ~self.asked.type_constraints.mask(relations)
             rows = kind.best(rated, heads, relations, closed, min(count, len(dataset.entities)))
             found += [
                 (question, dataset.entities.find(answer.name), answer)

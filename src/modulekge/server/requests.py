@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from modulekge.answers.predictor import Known
 from modulekge.answers.questions import Answer, Link, Question
+from modulekge.answers.type_constraints import Types
 
 MOST_ANSWERS = 500  # to a question
 MOST_QUESTIONS = 64  # in a request
@@ -64,11 +65,12 @@ class ForRelations(_Request):
 
 
 class Predict(_Request):
-    """Questions, how many answers each, and whether facts of the graph are among them."""
+    """Questions, how many answers each, and whether facts, and entities of any type, are among them."""
 
     questions: list[ForTails | ForHeads | ForRelations] = Field(max_length=MOST_QUESTIONS)
     k: int = Field(10, ge=1, le=MOST_ANSWERS)
     known: Known = "mark"
+    types: Types = "any"
 
 
 class SetForTails(ForTails):

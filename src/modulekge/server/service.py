@@ -13,6 +13,7 @@ import torch
 
 from modulekge.answers.predictor import Known, Predictor
 from modulekge.answers.questions import Answer, Link, Question
+from modulekge.answers.type_constraints import Types, check_types
 from modulekge.errors import RunError, unknown
 from modulekge.explanations.explanation import Explanation, explain
 from modulekge.explanations.relation_patterns import RelationPatterns, relation_patterns
@@ -35,11 +36,12 @@ Watch = Callable[[BatchStats], None]
 
 @dataclass(frozen=True)
 class QuestionBatch:
-    """Questions of one request, how many answers each, and whether known ones are among them."""
+    """Questions of one request, how many answers each, and which may be among them."""
 
     questions: tuple[Question, ...]
     k: int
     known: Known
+    types: Types
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,22 +121,25 @@ class ServedRun:
         self.answers.close()
         self.calls.close()
 
-    def predict(self, questions: Sequence[Question], k: int, known: Known) -> "Future[list[list[Answer]]]":
+    def predict(
+        self, questions: Sequence[Question], k: int, known: Known, types: Types = "any"
+    ) -> "Future[list[list[Answer]]]":
         """Return the best answers to each question; where there are fewer than ``k``, all."""
         found = [self.lookup.question(asked, f"questions[{i}].") for i, asked in enumerate(questions)]
-        return self.answers.ask(QuestionBatch(tuple(found), k, known))
+        check_types(types, any(asked.relation is None for asked in found))
+        return self.answers.ask(QuestionBatch(tuple(found), k, known, types))
 
     def _predict_all(self, batch: Sequence[QuestionBatch]) -> list[list[list[Answer]]]:
         """Answer requests together: one call for all questions of a kind."""
         found: list[list[list[Answer]]] = [[[] for _ in asked.questions] for asked in batch]
-        kinds: dict[tuple[Known, bool], list[tuple[int, int]]] = {}
+        kinds: dict[tuple[Known, Types, bool], list[tuple[int, int]]] = {}
         for i, asked in enumerate(batch):
             for j, question in enumerate(asked.questions):
-                kinds.setdefault((asked.known, question.relation is None), []).append((i, j))
-        for (known, for_relations), places in kinds.items():
+                kinds.setdefault((asked.known, asked.types, question.relation is None), []).append((i, j))
+        for (known, types, for_relations), places in kinds.items():
             size = len(self.run.dataset.relations if for_relations else self.run.dataset.entities)
             k = min(size, max(batch[i].k for i, _ in places))
-            rows = self.predictor.predict_many([batch[i].questions[j] for i, j in places], k, known)
+            rows = self.predictor.predict_many([batch[i].questions[j] for i, j in places], k, known, types)
             for (i, j), row in zip(places, rows, strict=True):
                 found[i][j] = row[: batch[i].k]
         return found
@@ -170,10 +175,12 @@ class ServedRun:
         found = self.lookup.triple(triple)
         return self._later(lambda: explain(self._on_cpu, *found))
 
-    def neighbourhood(self, name: str, known: int, predicted: int) -> "Future[Neighbourhood]":
+    def neighbourhood(
+        self, name: str, known: int, predicted: int, types: Types = "constrained"
+    ) -> "Future[Neighbourhood]":
         """Return so many facts around an entity, and so many of its most probable new links."""
         entity = self.lookup.find_entity(name, "name")
-        return self._later(lambda: self._neighbours.of(entity, known, predicted))
+        return self._later(lambda: self._neighbours.of(entity, known, predicted, types))
 
     def map(self, limit: int) -> "Future[EntityMap]":
         """Return the best-connected entities on a plane."""

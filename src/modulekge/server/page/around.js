@@ -1,6 +1,6 @@
 // The neighbourhood of an entity, drawn: facts solid, predicted links dashed.
 
-import { href } from "./address.js";
+import { go, href } from "./address.js";
 import { get, of } from "./api.js";
 import { count, el, entityLink, link, percent, svg, words } from "./dom.js";
 
@@ -11,7 +11,8 @@ const LETTER = 7.4; // width of a letter of a label, about
 
 /** Show an entity amid its facts and its most probable new links. */
 export async function show({ run, params, signal }) {
-  const asked = { name: params.name ?? "", known: KNOWN, predicted: PREDICTED };
+  const types = params.types === "any" ? "any" : "constrained";
+  const asked = { name: params.name ?? "", known: KNOWN, predicted: PREDICTED, types };
   const { nodes, links } = await get(of(run, "neighbours"), asked, signal);
   const byName = new Map(nodes.map((node) => [node.name, node]));
   const [centre] = nodes;
@@ -30,10 +31,17 @@ export async function show({ run, params, signal }) {
       ...(links.length
         ? [legend(centre, known, predicted), figure]
         : [el("p.notice", "Nothing is known around it, and nothing predicted.")]),
+      el("div.tools", anyType(types === "any", (on) => go("around", { ...params, run: run.name, types: on ? "any" : null }))),
       el("p.quiet", "Follow an entity to walk on; the one in the middle opens its card. ",
         link("map", { run: run.name, name: centre.name }, "See it on the map")),
     ],
   };
+}
+
+/** Return a switch; its id keeps the focus on it when the view is drawn anew. */
+function anyType(checked, change) {
+  const box = el("input", { type: "checkbox", id: "any-type", checked, onchange: () => change(box.checked) });
+  return el("label.switch", box, el("span", "Predict entities of any type, not only of those that fit"));
 }
 
 function legend(centre, known, predicted) {
