@@ -96,9 +96,12 @@ def test_prediction_sets(place):
     assert not any(row["known"] for row in rows)
 
 
+CANDIDATES = "type constraints: 4,800 of 4,800 triples are candidates\n"  # every entity answers everything
+
+
 def test_links_to_a_table_lines_and_files(place, tmp_path):
     shown = call("links", "run", "-k", 5, cwd=place)
-    assert (shown.returncode, shown.stderr) == (0, "")
+    assert (shown.returncode, shown.stderr) == (0, CANDIDATES)
     assert len(shown.stdout.splitlines()) == 6
     rows = lines(call("links", "run", "--relation", "r1", "--relation", "r2", "-k", 7, "--json", cwd=place))
     assert len(rows) == 7
@@ -107,11 +110,38 @@ def test_links_to_a_table_lines_and_files(place, tmp_path):
     assert not {(row["head"], row["relation"], row["tail"]) for row in rows} & facts
     for ending in ("csv", "jsonl", "parquet"):
         done = call("links", place / "run", "-k", 5, "--out", f"new.{ending}", cwd=tmp_path)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", f"5 rows in new.{ending}\n")
+        assert (done.returncode, done.stdout) == (0, "")
+        assert done.stderr == f"{CANDIDATES}5 rows in new.{ending}\n"
     with (tmp_path / "new.csv").open(newline="") as file:
         assert [row["head"] for row in csv.DictReader(file)] == [
             row["head"] for row in parquet.read_table(tmp_path / "new.parquet").to_pylist()
         ]
+
+
+def test_links_and_answers_are_of_fitting_types_unless_told_and_where_told(tmp_path):
+    """Twenty workers at five firms, each firm in one of two towns: no firm is a worker, no town a firm."""
+    works = [(f"w{i}", "works_at", f"f{(i + j) % 5}") for i in range(20) for j in range(2)]
+    lies = [(f"f{i}", "in", f"t{i % 2}") for i in range(5)]
+    valid, test = ([("w0", "works_at", f)] for f in ("f3", "f4"))
+    for split, rows in {"train": [*works, *lies], "valid": valid, "test": test}.items():
+        (tmp_path / f"{split}.txt").write_text("".join("\t".join(row) + "\n" for row in rows))
+    done = call("train", ".", "--model", "ComplEx", "--out", "../run", *SMALL, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    of_any = call("links", "../run", "--any-type", "-k", 9999, "--json", cwd=tmp_path)
+    fitting = call("links", "../run", "-k", 9999, "--json", cwd=tmp_path)
+    assert of_any.stderr == ""
+    assert fitting.stderr == "type constraints: 110 of 1,458 triples are candidates\n"  # 20 * 5 + 5 * 2
+
+    def ends(rows):
+        return {row["head"][0] + row["tail"][0] for row in rows}
+
+    assert ends(lines(fitting)) == {"wf", "ft"}
+    assert ends(lines(of_any)) > {"wf", "ft"}
+    ask = ("predict", "../run", "--head", "w1", "--relation", "works_at", "-k", 27, "--json")
+    done = call(*ask, "--typed", cwd=tmp_path)
+    assert {row["name"] for row in lines(done)} == {f"f{i}" for i in range(5)}
+    assert done.stderr == "type constraints: 5 of 27 entities are candidates\n"
+    assert len(lines(call(*ask, cwd=tmp_path))) > 5
 
 
 def test_scores_of_a_file(place, tmp_path):
@@ -159,7 +189,9 @@ ASK = ["predict", "run", "--head", "e0", "--relation", "r0"]
         (["predict", "run", "--head", "e0", "--tail", "e1", "-k", 4], "k = 4: the graph has 3 relations"),
         ([*ASK, "--tail", "e1"], "leave out exactly one"),
         ([*ASK, "--coverage", 90], "between 0 and 1"),
-        ([*ASK, "--coverage", 0.9, "-k", 3], "leave -k out"),
+        ([*ASK, "--coverage", 0.9, "-k", 3], "leave -k and --typed out"),
+        ([*ASK, "--coverage", 0.9, "--typed"], "leave -k and --typed out"),
+        (["predict", "run", "--head", "e0", "--tail", "e1", "--typed"], "ask for relations without them"),
         ([*ASK, "--out", "a.xlsx"], "a.xlsx: expected a file that ends in .csv, .jsonl or .parquet"),
         ([*ASK, "--out", "graph.csv"], "graph.csv: exists already"),
         (["links", "run", "-k", 0], "at least one link"),

@@ -1,7 +1,7 @@
 """The HTTP API in process: what it answers, what it refuses, what it hides."""
 
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 import torch
@@ -106,6 +106,31 @@ def test_answers_are_those_of_the_library(client, asked, question, known):
     body = {"questions": [question], "k": 3, "known": known}
     (answers,) = client.post(f"{API}/kin/predict", body).json()["answers"]
     near(answers, [asdict(answer) for answer in asked.predict(**question, k=3, known=known)])
+
+
+def test_answers_and_links_of_fitting_types(drawn_run, family):
+    """The three children of the first live in two places, which are no one's parents."""
+    lives = torch.tensor([[1, 3, 8], [2, 3, 8], [3, 3, 9]])
+    people = replace(family.entities, names=(*family.entities.names, "rome", "bonn"))
+    relations = replace(family.relations, names=(*family.relations.names, "lives_in"))
+    graph = replace(family, entities=people, relations=relations, train=torch.cat([family.train, lives]))
+    served = ServedRun("run", drawn_run(graph, "ModulE-HH")).prepare()
+    client = Client(make_app(Service({"run": served})))
+    body = {"questions": [{"head": "bob", "relation": "lives_in"}], "k": 10}
+    (every,) = client.post(f"{API}/run/predict", body).json()["answers"]
+    (fitting,) = client.post(f"{API}/run/predict", {**body, "types": "constrained"}).json()["answers"]
+    assert (len(every), {answer["name"] for answer in fitting}) == (10, {"rome", "bonn"})
+    refused = client.post(
+        f"{API}/run/predict", {"questions": [{"head": "ada", "tail": "bob"}], "types": "constrained"}
+    )
+    assert (refused.status_code, "without them" in refused.json()["error"]) == (400, True)
+    assert client.post(f"{API}/run/predict", {**body, "types": "some"}).status_code == 422
+    around = {"name": "bob", "known": 0, "predicted": 50}
+    for types, others in (({}, {"bonn"}), ({"types": "any"}, {"bonn", *family.entities.names})):
+        links = client.get(f"{API}/run/neighbours", **around, **types).json()["links"]
+        found = {x["tail"] for x in links if (x["head"], x["relation"]) == ("bob", "lives_in")}
+        assert found == others
+    served.close()
 
 
 def test_more_answers_than_there_are_is_all_of_them(client):

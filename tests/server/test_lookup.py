@@ -114,13 +114,13 @@ def test_as_many_links_are_drawn_as_there_are(drawn_run):
     """Most countries have their capital: what is left stands far behind them in the scores."""
     capital = [(i, 0, 60 + i % 2) for i in range(50)]
     run = drawn_run(graph("taken", 62, 1, capital, [], []), "ModulE-HH")
-    new = Neighbours(Predictor(run), Lookup(run.dataset)).of(60, known=0, predicted=12).links
+    new = Neighbours(Predictor(run), Lookup(run.dataset)).of(60, 0, 12, types="any").links
     assert {(link.head, link.tail) for link in new} == {(f"e{i}", "e60") for i in (*range(50, 60), 61)}
 
 
 def test_a_link_to_itself_is_drawn_once(drawn_run):
     run = drawn_run(graph("loops", 4, 2, [(0, 0, 0), (0, 0, 1), (1, 0, 0)], [], []), "ModulE-HH")
-    links = Neighbours(Predictor(run), Lookup(run.dataset)).of(0, known=9, predicted=9).links
+    links = Neighbours(Predictor(run), Lookup(run.dataset)).of(0, 9, 9, types="any").links
     triples = [(link.head, link.relation, link.tail) for link in links]
     assert len(triples) == len(set(triples))
     assert triples.count(("e0", "r0", "e0")) == 1
