@@ -1,9 +1,8 @@
-"""How true probabilities, prediction sets and new links are: python benchmarks/calibration.py [GRAPH ...].
+"""How true probabilities and prediction sets are: python benchmarks/calibration.py [GRAPH ...].
 
 Trains a model on each graph (kept in runs/calibration), calibrates it on valid, and measures on test. Then
 valid and test are mixed anew, where that is quick, so that chance in the split can be told from what
-calibration does. Last, test is hidden and looked up in the 100 most probable new links. Writes
-results/calibration.json.
+calibration does. Writes results/calibration.json.
 """
 
 import json
@@ -17,7 +16,6 @@ from typing import Any
 import torch
 
 import modulekge
-from modulekge.answers.predictor import Predictor
 from modulekge.evaluation.calibration import Calibration, calibrate
 from modulekge.evaluation.odds import scored_batches
 from modulekge.run.provenance import source_commit
@@ -30,7 +28,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "WN18RR": {"model.k": 32, "train.epochs": 5, "train.precision": "float32"},
 }
 MIXED, QUICK = 30, ("world", "UMLS")
-LINKS = 100
 COVERAGE = 0.9
 RESULTS = Path(__file__).parents[1] / "results" / "calibration.json"
 
@@ -70,25 +67,11 @@ def all_missing(run: Run, calibration: Calibration) -> dict[str, float]:
     return {"share": held / facts, "size": sizes / facts}
 
 
-def links_found(run: Run) -> tuple[int, float]:
-    """How many of the most probable new links stand in test, which was hidden; their mean probability."""
-    hidden = replace(run, dataset=replace(run.dataset, test=run.dataset.test[:0]))
-    links = Predictor(hidden).links(k=LINKS)
-    entities, relations = (
-        {name: i for i, name in enumerate(v.names)} for v in (run.dataset.entities, run.dataset.relations)
-    )
-    test = set(map(tuple, run.dataset.test.tolist()))
-    held = sum((entities[x.head], relations[x.relation], entities[x.tail]) in test for x in links)
-    return held, fmean(x.probability or 0 for x in links)
-
-
 def measure(graph: str) -> dict[str, Any]:
     """Everything about one graph."""
     run = trained(graph)
     found = modulekge.calibrate(run)
     together, sets = found.measured.together, found.measured.sets
-    held, probability = links_found(run) if graph != "WN18RR" else (0, 0.0)  # hours, of all pairs
-    links = {"of": LINKS, "in test": held, "mean probability": probability} if probability else None
     again = [mixed(run, seed) for seed in range(MIXED)] if graph in QUICK else []
     return {
         "graph": graph,
@@ -102,7 +85,6 @@ def measure(graph: str) -> dict[str, Any]:
         "sets": asdict(sets),
         "sets, all of test missing": all_missing(run, found),
         "mixed": {"share": fmean(s for s, _ in again), "size": fmean(n for _, n in again)} if again else None,
-        "links": links,
     }
 
 

@@ -33,17 +33,27 @@ RESULTS = Path(__file__).parents[1] / "results" / "links.json"
 
 
 def constrained(dataset: Dataset, split: Split) -> dict[str, float]:
-    """Shares over the answers of a split: those that are kept, those seen in train, candidates removed."""
+    """Shares over the answers of a split: kept, observed with their relation in train, seen there at all.
+
+    And of all entities, the share that is no candidate any more.
+    """
     constraints = TypeConstraints.of(dataset)
-    kept = seen = left = 0
+    kept = observed = seen = left = 0
     _, relations, answers = dataset.questions(split).unbind(1)
     for relation in relations.unique().tolist():
         asked, allowed = answers[relations == relation], constraints.allowed(relation)
         kept += int(allowed[asked].sum())
+        in_train = constraints.observed[1, constraints.observed[0] == relation]
+        observed += int(torch.isin(asked, in_train).sum())
         seen += int(torch.isin(asked, dataset.train[:, [0, 2]]).sum())
         left += int(allowed.sum()) * len(asked)
     count = len(answers)
-    return {"kept": kept / count, "seen": seen / count, "removed": 1 - left / count / len(dataset.entities)}
+    return {
+        "kept": kept / count,
+        "observed": observed / count,
+        "seen": seen / count,
+        "removed": 1 - left / count / len(dataset.entities),
+    }
 
 
 def links_found(run: Run, types: Types) -> dict[str, Any]:

@@ -379,14 +379,35 @@ def prediction_sets() -> str:
 
 
 def links_in_test() -> str:
-    """How many of the best new links stood in test, which was hidden."""
-    rows = [("run", "of the 100 best new links, in test", "mean probability")]
-    rows += [
-        (_run_of(entry), str(found["in test"]), f"{found['mean probability']:.1%}")
-        for entry in _calibrations()
-        if (found := entry["links"])
-    ]
+    """How many of the best new links stood in test, which was hidden, without type constraints and with."""
+    rows = [("run", "in test, of the 100 best", "of the 1,000 best", "candidates, million", "seconds")]
+    for entry in _links():
+        if entry["links"]:
+            pair = [entry["links"][types] for types in ("any", "constrained")]
+            cells = [[str(side["in test"][k]) for side in pair] for k in ("100", "1000")]
+            cells += [[f"{side['candidates'] / 1e6:,.1f}" for side in pair]]
+            cells += [[f"{side['seconds']:,.0f}" for side in pair]]
+            rows.append((_run_of(entry), *(f"{before} -> **{after}**" for before, after in cells)))
     return _table(rows)
+
+
+def answers_kept() -> str:
+    """Which share of held-out answers type constraints keep, and which share of candidates they remove."""
+    heads = (f"{split}: {key}" for split in ("valid", "test") for key in ("observed", "kept", "removed"))
+    rows = [("", *heads)]
+    for entry in _links():
+        cells = []
+        for found in (entry["types"][split] for split in ("valid", "test")):
+            seen = "" if found["seen"] == 1 else f" of {found['seen']:.1%}"
+            shares = [f"{found[key]:.1%}" for key in ("observed", "kept", "removed")]
+            cells += [shares[0], f"**{shares[1]}**{seen}", shares[2]]
+        rows.append((entry["graph"], *cells))
+    return _table(rows)
+
+
+def _links() -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = json.loads((KEPT / "links.json").read_text("utf-8"))
+    return entries
 
 
 def readme() -> str:
