@@ -8,7 +8,6 @@ import typer
 from modulekge.choices import TRACKERS
 from modulekge.cli import completion
 from modulekge.cli.app import (
-    All,
     Json,
     RunArgument,
     Settings,
@@ -71,10 +70,16 @@ def evaluate(
     split: Annotated[
         str, typer.Option(help="train, valid or test.", autocompletion=completion.splits)
     ] = "test",
-    every: All = False,
+    every: Annotated[
+        bool,
+        typer.Option("--all", help="Rank every triple, also of a very large split; show every relation."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Rank every question of a split and report MRR, Hits@K and MR, with the protocol."""
+    """Rank the questions of a split and report MRR, Hits@K and MR, with the protocol.
+
+    Of a split with more than 10 billion scores (questions times entities) a sample is ranked.
+    """
     from modulekge.commands import runs
 
     runs.evaluate(run, split, every, as_json)

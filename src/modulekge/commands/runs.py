@@ -21,7 +21,8 @@ from modulekge.data.benchmarks import Split
 from modulekge.errors import ConfigError, EndedError, LostError
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.evaluate import evaluate as evaluate_model
-from modulekge.evaluation.odds import ScoredBatch
+from modulekge.evaluation.evaluate import ranked_triples
+from modulekge.evaluation.odds import ScoredBatch, count_questions
 from modulekge.evaluation.report import Report
 from modulekge.run.calibrate import calibrate as calibrate_run
 from modulekge.run.folder import RunFolder
@@ -186,12 +187,12 @@ def _end(number: int, frame: Any) -> None:
 
 
 def evaluate(run: Path, split: str, every: bool, as_json: bool) -> None:
-    """Rank every question of a split and report MRR, Hits@K and MR, with the protocol."""
+    """Rank the questions of a split and report MRR, Hits@K and MR, with the protocol."""
     _evaluate(run, split, every, as_json)
 
 
 def _evaluate(path: Path, split: str, every: bool, as_json: bool) -> Report:
-    run, report = _ranked(path, split)
+    run, report = _ranked(path, split, every)
     if workers().is_main:
         try:  # who may not write into the folder has seen it, and it is kept if nobody reads it
             if as_json:
@@ -204,23 +205,24 @@ def _evaluate(path: Path, split: str, every: bool, as_json: bool) -> Report:
     return report
 
 
-def _ranked(path: Path, split: str) -> tuple[Run, Report]:
-    """Rank a split with all processes that there are."""
+def _ranked(path: Path, split: str, every: bool) -> tuple[Run, Report]:
+    """Rank a split, or a sample of a very large one, with all processes that there are."""
     run = on_device(load(path, workers(RunFolder.existing(path).config().train.shards)))
-    questions = 2 * len(run.dataset[split])  # which refuses what is no split
-    with render.ranking_display(questions) as watch:
-        return run, evaluate_model(run.scorer, run.dataset, cast(Split, split), watch)
+    whole = run.dataset[split]  # which refuses what is no split
+    triples = whole if every else ranked_triples(run.dataset, cast(Split, split))
+    with render.ranking_display(2 * len(triples)) as watch:
+        return run, evaluate_model(run.scorer, run.dataset, cast(Split, split), watch, triples)
 
 
 def make_calibration(run: Run) -> Calibration:
     """Calibrate a run with a display."""
-    questions = 2 * (len(run.dataset.valid) + len(run.dataset.test))
+    questions = sum(count_questions(run.dataset, split) for split in ("valid", "test"))
     with render.progress_display("calibrating", questions, _answered) as watch:
         return calibrate_run(on_device(run), watch)
 
 
 def _answered(asked: ScoredBatch) -> int:
-    return len(asked.rows)
+    return len(asked.relations)
 
 
 def on_device(run: Run) -> Run:

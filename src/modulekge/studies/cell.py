@@ -207,7 +207,7 @@ def run_cell(cell: Cell, results: Path, runs: Path) -> Generator[EpochProgress |
         yield from continue_run(folder)
     run = load(path)
     device = pick_device(run.config.train.device)
-    report = evaluate(run.on(device).scorer, run.dataset, cell.split)
+    report = evaluate(run.on(device).scorer, run.dataset, cell.split, triples=run.dataset[cell.split])
     records = folder.records()
     curve = tuple((r.epoch, r.valid["mrr"]) for r in records if r.valid)
     groups = run.model.spec.entity_groups

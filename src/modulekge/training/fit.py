@@ -10,7 +10,7 @@ from modulekge.config import Config
 from modulekge.data.batches import batches
 from modulekge.data.dataset import Dataset
 from modulekge.errors import TrainingError
-from modulekge.evaluation.evaluate import rank
+from modulekge.evaluation.evaluate import rank, ranked_triples
 from modulekge.evaluation.metrics import metrics
 from modulekge.models.embedding import Embedding
 from modulekge.models.scorer import Scorer
@@ -21,6 +21,7 @@ from modulekge.training.questions import Questions
 from modulekge.training.records import EpochProgress, EpochRecord
 from modulekge.training.step import Step
 
+_MOST_SCORES = 2_000_000_000  # of a validation: questions times entities
 _GLANCE = 0.2  # seconds between two glances at an epoch under way
 
 
@@ -60,7 +61,8 @@ def fit(
 
 
 def validate(scorer: Scorer, dataset: Dataset) -> dict[str, float] | None:
-    """Return the metrics on valid, by which the best epoch is chosen; none without a valid split."""
+    """Return the metrics on valid, or a sample of it, by which the best epoch is chosen; without it none."""
     if len(dataset.valid) == 0:
         return None
-    return metrics(rank(scorer, dataset.questions("valid"), dataset.known).rank("bottom"))
+    triples = ranked_triples(dataset, "valid", _MOST_SCORES)
+    return metrics(rank(scorer, dataset.with_inverses(triples), dataset.known).rank("bottom"))
