@@ -17,6 +17,8 @@ from modulekge.run.trackers import TRACKERS
 from modulekge.studies.catalogue import STUDIES
 from modulekge.studies.tuning import SPACES
 
+pytestmark = pytest.mark.integration
+
 PROGRAM = """
 import sys
 from modulekge_program import main
@@ -42,14 +44,15 @@ COMMANDS = (
 )
 
 
-def started(*words, **variables):
+def started(*words, cwd=None, **variables):
     command = [sys.executable, "-c", PROGRAM, *words]
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **variables})
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env={**os.environ, **variables})
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_pytorch_is_not_imported(words):
-    done = started(*words)
+def test_pytorch_is_not_imported(words, tmp_path):
+    (tmp_path / "runs").mkdir()
+    done = started(*words, cwd=tmp_path)
     assert done.stderr.splitlines()[-1] == "heavy:"
     assert done.returncode == (0 if words in COMMANDS[:8] else 2)
 

@@ -6,7 +6,6 @@ from modulekge.answers.questions import Answer as Answer
 from modulekge.answers.questions import Link as Link
 from modulekge.answers.questions import PredictionSet as PredictionSet
 from modulekge.answers.questions import Question as Question
-from modulekge.data.benchmarks import Split as Split
 from modulekge.data.dataset import Dataset as Dataset
 from modulekge.data.registry import open_dataset as open_dataset
 from modulekge.evaluation.calibration import Calibration as Calibration

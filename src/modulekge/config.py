@@ -86,6 +86,7 @@ class TrainConfig:
     """How it is minimised, on what, and when to stop."""
 
     epochs: int = 100
+    parts: int = 1  # epochs that make one pass over the questions: those of a large graph end sooner
     batch: int = 500
     optimizer: Literal["adagrad", "adam"] = "adagrad"
     lr: float = 0.1
@@ -153,6 +154,7 @@ _BOUNDS = (
     ("regularizer.moved", 0, 1e6),
     ("regularizer.p", 2, 6),
     ("train.epochs", 1, 1_000_000),
+    ("train.parts", 1, 1_000_000),
     ("train.batch", 1, 1 << 24),
     ("train.lr", LEAST_RATE, 1e3),
     ("train.decay", 1e-3, 1),

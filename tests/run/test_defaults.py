@@ -8,7 +8,7 @@ from modulekge.config import make_config, nested
 from modulekge.machine import free_memory
 from modulekge.models.spec import MODELS, named
 from modulekge.run.defaults import DEFAULT_MODEL, Choice, Load, Machine, Size, choose
-from modulekge.run.train import NO_RECIPE, plan, resolve
+from modulekge.run.plan import NO_RECIPE, plan, resolve
 
 GIB = 2**30
 CORE = Machine("cpu", 1, 8 * GIB)

@@ -4,7 +4,7 @@ import pytest
 
 from modulekge.run import defaults
 from modulekge.run.estimate import needs
-from modulekge.run.train import resolve
+from modulekge.run.plan import resolve
 
 
 @pytest.mark.parametrize("answers", ["one", "all"])

@@ -42,18 +42,28 @@ def train(
     ] = None,
     settings: Settings = None,
     track: Track = None,
-    dry_run: Annotated[bool, typer.Option(help="Print the settings and stop.")] = False,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1,
+            help="Choose settings by rule for so much time on this machine, with what follows training.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option(help="Print the settings, and the time they would take, and stop.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Train a model on a graph, keep the run, and report on its test split.
 
     Without --recipe, the recipe that belongs to this data set and model is used; where there is none,
-    settings are chosen by rule from the size of the graph and the machine, and the reasons are shown.
+    settings are chosen by rule from the size of the graph, the time given and steps timed on this machine,
+    and the reasons are shown. Without --minutes that is 5 to 15 minutes, the more the larger the graph.
     Ctrl-C or SIGTERM ends training after the epoch under way; 'modulekge resume' goes on.
     """
     from modulekge.commands import runs
 
-    runs.train(graph, model, out, recipe, settings, track, dry_run, as_json)
+    runs.train(graph, model, out, recipe, settings, track, minutes, dry_run, as_json)
 
 
 @app.command(epilog="Example: modulekge resume runs/wn --set train.epochs=100")

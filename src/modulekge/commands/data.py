@@ -11,7 +11,7 @@ from modulekge.data.doctor import Finding, examine, examine_files
 from modulekge.data.statistics import survey
 from modulekge.errors import DataError
 from modulekge.run.estimate import Estimate, needs
-from modulekge.run.train import resolve
+from modulekge.run.plan import resolve
 
 
 def data_info(

@@ -8,13 +8,14 @@ from modulekge.data.registry import open_dataset
 
 def open_graph(graph: GraphOptions) -> Dataset:
     """Return the data set that DATA and its options name."""
-    return open_dataset(
-        graph.data,
-        graph.data_dir,
-        columns=split_columns(graph.columns),
-        labels=graph.labels,
-        descriptions=graph.descriptions,
-    )
+    with render.working(f"reading {graph.data}"):
+        return open_dataset(
+            graph.data,
+            graph.data_dir,
+            columns=split_columns(graph.columns),
+            labels=graph.labels,
+            descriptions=graph.descriptions,
+        )
 
 
 def print_notes(dataset: Dataset) -> None:

@@ -23,12 +23,14 @@ from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.evaluate import evaluate as evaluate_model
 from modulekge.evaluation.evaluate import ranked_triples
 from modulekge.evaluation.odds import ScoredBatch, count_questions
+from modulekge.evaluation.ranks import Ranks
 from modulekge.evaluation.report import Report
 from modulekge.run.calibrate import calibrate as calibrate_run
 from modulekge.run.folder import RunFolder
+from modulekge.run.plan import plan
 from modulekge.run.run import Run, load
 from modulekge.run.trackers import Tracker, Tracking, make_trackers
-from modulekge.run.train import continue_run, default_folder, plan
+from modulekge.run.train import continue_run, default_folder
 from modulekge.training.optimizers import pick_device
 from modulekge.training.records import EpochProgress, EpochRecord
 from modulekge.workers import lost, many, restarted, workers
@@ -41,6 +43,7 @@ def train(
     recipe: Path | None,
     settings: list[str] | None,
     track: list[str] | None,
+    minutes: float | None,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -52,7 +55,9 @@ def train(
     def begin() -> Path:
         dataset = open_graph(graph)
         print_notes(dataset)
-        planned = plan(dataset, model, map(parse_setting, settings or ()), recipe)
+        with render.working("planning: some steps are taken and timed"):
+            planned = plan(dataset, model, map(parse_setting, settings or ()), recipe, minutes)
+            seconds, times = planned.time()
         config = planned.config
         path = out or default_folder(config)
         trackers.update(make_trackers(track or (), path))
@@ -60,6 +65,8 @@ def train(
             RunFolder.create(path, config, dataset)
         if planned.choices:
             render.console(stderr=True).print(render.choices_view(planned.choices))
+        if times.measured or dry_run:
+            render.console(stderr=True).print(render.time_view(seconds, times))
         if dry_run:
             print(write_config(config), end="")
         return path
@@ -210,7 +217,7 @@ def _ranked(path: Path, split: str, every: bool) -> tuple[Run, Report]:
     run = on_device(load(path, workers(RunFolder.existing(path).config().train.shards)))
     whole = run.dataset[split]  # which refuses what is no split
     triples = whole if every else ranked_triples(run.dataset, cast(Split, split))
-    with render.ranking_display(2 * len(triples)) as watch:
+    with render.progress_display("ranking", 2 * len(triples), _ranked_questions) as watch:
         return run, evaluate_model(run.scorer, run.dataset, cast(Split, split), watch, triples)
 
 
@@ -219,6 +226,10 @@ def make_calibration(run: Run) -> Calibration:
     questions = sum(count_questions(run.dataset, split) for split in ("valid", "test"))
     with render.progress_display("calibrating", questions, _answered) as watch:
         return calibrate_run(on_device(run), watch)
+
+
+def _ranked_questions(ranks: Ranks) -> int:
+    return len(ranks.above)
 
 
 def _answered(asked: ScoredBatch) -> int:

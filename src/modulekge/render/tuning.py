@@ -8,7 +8,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from modulekge.render.terminal import format_number, live_console, new_table
-from modulekge.run.defaults import Choice
+from modulekge.run.defaults import Choice, Times, duration
 from modulekge.studies.tuning import Trial
 
 _FEW_TRIALS = 5
@@ -20,6 +20,12 @@ def choices_view(choices: Iterable[Choice]) -> RenderableType:
     for choice in choices:
         table.add_row(choice.key, str(choice.value), choice.reason)
     return table
+
+
+def time_view(seconds: float, times: Times) -> str:
+    """How long training takes at most."""
+    how = "measured on this machine" if times.measured else "estimated"
+    return f"training takes at most {duration(seconds)}, {how}; a validation {duration(times.validation)}"
 
 
 def trials_table(trials: list[Trial]) -> Table:

@@ -20,10 +20,11 @@ from modulekge.evaluation.evaluate import evaluate
 from modulekge.json_io import typed
 from modulekge.run.files import parse_json, read_json, unwritable, write_file
 from modulekge.run.folder import RunFolder
+from modulekge.run.plan import resolve
 from modulekge.run.provenance import source_commit
 from modulekge.run.recipes import find_recipe
 from modulekge.run.run import load
-from modulekge.run.train import continue_run, resolve
+from modulekge.run.train import continue_run
 from modulekge.studies.paper import METRICS
 from modulekge.training.optimizers import pick_device
 from modulekge.training.records import EpochProgress, EpochRecord

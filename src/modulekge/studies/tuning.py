@@ -19,8 +19,9 @@ import torch
 from modulekge.config import holds, merge, nested, write_config
 from modulekge.data.dataset import Dataset
 from modulekge.errors import ConfigError, ModulekgeError, RunError, TrainingError, unknown
+from modulekge.run.checkpoint import begin
 from modulekge.run.files import write_file
-from modulekge.run.train import NO_RECIPE, begin, resolve
+from modulekge.run.plan import NO_RECIPE, resolve
 from modulekge.studies.several import is_over
 from modulekge.training.fit import fit
 from modulekge.training.records import EpochRecord, stalled
