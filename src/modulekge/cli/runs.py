@@ -7,14 +7,7 @@ import typer
 
 from modulekge.choices import TRACKERS
 from modulekge.cli import completion
-from modulekge.cli.app import (
-    All,
-    Json,
-    RunArgument,
-    Settings,
-    app,
-    with_graph,
-)
+from modulekge.cli.app import All, Json, RunArgument, Settings, command
 from modulekge.cli.graph import GraphOptions
 
 Track = Annotated[
@@ -25,8 +18,7 @@ Track = Annotated[
 ]
 
 
-@app.command(epilog="Example: modulekge train WN18RR --model ModulE-HH --set train.epochs=40 --out runs/wn")
-@with_graph
+@command(epilog="Example: modulekge train WN18RR --model ModulE-HH --set train.epochs=40 --out runs/wn")
 def train(
     graph: GraphOptions,
     model: Annotated[
@@ -52,20 +44,14 @@ def train(
     settings are chosen by rule from the size of the graph and the machine, and the reasons are shown.
     Ctrl-C or SIGTERM ends training after the epoch under way; 'modulekge resume' goes on.
     """
-    from modulekge.commands import runs
-
-    runs.train(graph, model, out, recipe, settings, track, dry_run, as_json)
 
 
-@app.command(epilog="Example: modulekge resume runs/wn --set train.epochs=100")
+@command(epilog="Example: modulekge resume runs/wn --set train.epochs=100")
 def resume(run: RunArgument, settings: Settings = None, track: Track = None, as_json: Json = False) -> None:
     """Go on with a run that was interrupted, also in its last report, or that should train for longer."""
-    from modulekge.commands import runs
-
-    runs.resume(run, settings, track, as_json)
 
 
-@app.command(epilog="Example: modulekge evaluate runs/wn --split valid --json")
+@command(epilog="Example: modulekge evaluate runs/wn --split valid --json")
 def evaluate(
     run: RunArgument,
     split: Annotated[
@@ -75,6 +61,3 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Rank every question of a split and report MRR, Hits@K and MR, with the protocol."""
-    from modulekge.commands import runs
-
-    runs.evaluate(run, split, every, as_json)

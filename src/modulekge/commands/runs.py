@@ -21,7 +21,6 @@ from modulekge.data.benchmarks import Split
 from modulekge.errors import ConfigError, EndedError, LostError
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.evaluate import evaluate as evaluate_model
-from modulekge.evaluation.odds import ScoredBatch
 from modulekge.evaluation.report import Report
 from modulekge.run.calibrate import calibrate as calibrate_run
 from modulekge.run.folder import RunFolder
@@ -64,7 +63,7 @@ def train(
         return path
 
     if restarted() and out and (out / "config.toml").exists():
-        _resume(out, [], track, as_json)
+        resume(out, None, track, as_json)
         return
     path = Path(workers().on_main(begin))
     if not dry_run:
@@ -73,13 +72,9 @@ def train(
 
 def resume(run: Path, settings: list[str] | None, track: list[str] | None, as_json: bool) -> None:
     """Go on with a run that was interrupted, also in its last report, or that should train for longer."""
-    _resume(run, [parse_setting(text) for text in settings or ()], track, as_json)
-
-
-def _resume(run: Path, settings: list[dict[str, Any]], track: list[str] | None, as_json: bool) -> None:
     folder, trackers = RunFolder.existing(run), dict[str, Tracker]()
     workers().on_main(lambda: trackers.update(make_trackers(track or (), folder.path)))
-    _train(folder, settings, trackers, as_json)
+    _train(folder, [parse_setting(text) for text in settings or ()], trackers, as_json)
 
 
 def _train(
@@ -98,7 +93,7 @@ def _train(
             if stopped:
                 err.print(f"stopped after epoch {stopped}; 'modulekge resume {folder.path}' goes on")
                 return
-        tracking.finish(_evaluate(folder.path, "test", every=False, as_json=as_json))
+        tracking.finish(evaluate(folder.path, "test", every=False, as_json=as_json))
     if not workers().is_main:
         return
     if many():
@@ -185,13 +180,9 @@ def _end(number: int, frame: Any) -> None:
     raise lost()
 
 
-def evaluate(run: Path, split: str, every: bool, as_json: bool) -> None:
+def evaluate(run: Path, split: str, every: bool, as_json: bool) -> Report:
     """Rank every question of a split and report MRR, Hits@K and MR, with the protocol."""
-    _evaluate(run, split, every, as_json)
-
-
-def _evaluate(path: Path, split: str, every: bool, as_json: bool) -> Report:
-    run, report = _ranked(path, split)
+    loaded, report = _ranked(run, split)
     if workers().is_main:
         try:  # who may not write into the folder has seen it, and it is kept if nobody reads it
             if as_json:
@@ -199,8 +190,8 @@ def _evaluate(path: Path, split: str, every: bool, as_json: bool) -> Report:
             else:
                 render.console().print(render.report_view(report, every))
         finally:
-            run.check_current()
-            run.folder.save_report(report)
+            loaded.check_current()
+            loaded.folder.save_report(report)
     return report
 
 
@@ -208,19 +199,15 @@ def _ranked(path: Path, split: str) -> tuple[Run, Report]:
     """Rank a split with all processes that there are."""
     run = on_device(load(path, workers(RunFolder.existing(path).config().train.shards)))
     questions = 2 * len(run.dataset[split])  # which refuses what is no split
-    with render.ranking_display(questions) as watch:
+    with render.progress_display("ranking", questions, lambda ranks: len(ranks.above)) as watch:
         return run, evaluate_model(run.scorer, run.dataset, cast(Split, split), watch)
 
 
 def make_calibration(run: Run) -> Calibration:
     """Calibrate a run with a display."""
     questions = 2 * (len(run.dataset.valid) + len(run.dataset.test))
-    with render.progress_display("calibrating", questions, _answered) as watch:
+    with render.progress_display("calibrating", questions, lambda asked: len(asked.rows)) as watch:
         return calibrate_run(on_device(run), watch)
-
-
-def _answered(asked: ScoredBatch) -> int:
-    return len(asked.rows)
 
 
 def on_device(run: Run) -> Run:

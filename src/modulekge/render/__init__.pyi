@@ -4,7 +4,6 @@ from modulekge.render.answers import answers_view as answers_view
 from modulekge.render.answers import calibration_view as calibration_view
 from modulekge.render.answers import links_table as links_table
 from modulekge.render.answers import prediction_set_view as prediction_set_view
-from modulekge.render.answers import progress_display as progress_display
 from modulekge.render.answers import weighed_view as weighed_view
 from modulekge.render.benchmarks import datasets_table as datasets_table
 from modulekge.render.data import estimate_view as estimate_view
@@ -13,10 +12,9 @@ from modulekge.render.data import statistics_view as statistics_view
 from modulekge.render.data import synthetic_view as synthetic_view
 from modulekge.render.listing import runs_table as runs_table
 from modulekge.render.models import models_table as models_table
-from modulekge.render.progress import RankingDisplay as RankingDisplay
 from modulekge.render.progress import TrainingDisplay as TrainingDisplay
 from modulekge.render.progress import TrainingsDisplay as TrainingsDisplay
-from modulekge.render.progress import ranking_display as ranking_display
+from modulekge.render.progress import progress_display as progress_display
 from modulekge.render.reports import report_view as report_view
 from modulekge.render.reports import retrained_table as retrained_table
 from modulekge.render.reports import study_table as study_table

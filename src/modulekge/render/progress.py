@@ -1,8 +1,9 @@
 """Progress of training and ranking, on a terminal only."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.progress import (
     BarColumn,
@@ -13,7 +14,6 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from modulekge.evaluation.ranks import Ranks
 from modulekge.render.terminal import live_console
 from modulekge.training.records import EpochProgress, EpochRecord
 
@@ -74,20 +74,16 @@ class TrainingDisplay(TrainingsDisplay):
 
 
 @contextmanager
-def ranking_display(questions: int) -> Iterator["RankingDisplay"]:
-    """A bar on a terminal while questions are ranked. Nothing elsewhere."""
+def progress_display(
+    what: str, total: int, size: Callable[[Any], int]
+) -> Iterator[Callable[[Iterator[Any]], Iterator[Any]]]:
+    """A bar on a terminal while parts pass by, each so large. Nothing elsewhere."""
     with Progress(console=live_console(), disable=not sys.stderr.isatty(), transient=True) as progress:
-        yield RankingDisplay(progress, progress.add_task("ranking", total=questions))
+        task = progress.add_task(what, total=total)
 
+        def watch(parts: Iterator[Any]) -> Iterator[Any]:
+            for part in parts:
+                progress.update(task, advance=size(part))
+                yield part
 
-class RankingDisplay:
-    """Passes batches of ranks through and counts them."""
-
-    def __init__(self, progress: Progress, task: TaskID) -> None:
-        self.progress, self.task = progress, task
-
-    def __call__(self, batches: Iterator[Ranks]) -> Iterator[Ranks]:
-        """Yield the batches as they come."""
-        for ranks in batches:
-            self.progress.update(self.task, advance=len(ranks.above))
-            yield ranks
+        yield watch
