@@ -8,8 +8,7 @@ import typer
 
 from modulekge.choices import SEARCH_SPACES, STUDIES
 from modulekge.cli import completion
-from modulekge.cli.app import Json, Settings, command
-from modulekge.cli.graph import GraphOptions
+from modulekge.cli.app import GraphOptions, Json, Settings, command
 
 
 @command(epilog="Example: modulekge tune UMLS --trials 30 --minutes 20 --workers 2")

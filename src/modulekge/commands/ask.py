@@ -1,6 +1,5 @@
 """Commands that ask a run: for answers, better ones (calibrate, rerank), and why (explain, relations)."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,8 +10,8 @@ from modulekge import render
 from modulekge.answers.predictor import Predictor
 from modulekge.answers.questions import Answer, Link, Question
 from modulekge.answers.triples import NamedTriples
-from modulekge.cli.graph import split_columns
-from modulekge.commands.graph import print_notes, print_untrained
+from modulekge.cli.app import split_columns
+from modulekge.commands.graph import print_found, print_notes, print_untrained
 from modulekge.commands.runs import make_calibration, on_device
 from modulekge.config import RerankConfig, make_config
 from modulekge.errors import ConfigError, QuestionError
@@ -109,11 +108,9 @@ def rerank(run: Path, weights: str | None, as_json: bool) -> None:
     changed = reranked is not loaded
     if changed and questions:
         make_calibration(reranked)
-    if as_json:
-        print(json.dumps(asdict(found) | {"kept": asdict(kept)}))
-    else:
-        advice = f"; 'modulekge evaluate {run}' reports on test" if len(loaded.dataset.test) else ""
-        render.console().print(render.weighed_view(found, kept, changed, advice))
+    advice = f"; 'modulekge evaluate {run}' reports on test" if len(loaded.dataset.test) else ""
+    weighed = asdict(found) | {"kept": asdict(kept)}
+    print_found(weighed, lambda: render.weighed_view(found, kept, changed, advice), as_json)
 
 
 def _weights(text: str) -> RerankConfig:
@@ -162,16 +159,10 @@ def explain(run: Path, head: str, relation: str, tail: str, k: int, as_json: boo
     print_notes(loaded.dataset)
     explanation = explain_by_name(loaded, head, relation, tail, k)
     print_untrained(loaded.dataset, head, tail)
-    if as_json:
-        print(json.dumps(asdict(explanation), ensure_ascii=False))
-    else:
-        render.console().print(render.explanation_view(explanation))
+    print_found(asdict(explanation), lambda: render.explanation_view(explanation), as_json)
 
 
 def relations(run: Path, every: bool, as_json: bool) -> None:
     """Say what relations are to each other: symmetric, inverse, equal, composed, commuting."""
     algebra = relation_patterns(run)
-    if as_json:
-        print(json.dumps(asdict(algebra), ensure_ascii=False))
-    else:
-        render.console().print(render.relation_patterns_view(algebra, every))
+    print_found(asdict(algebra), lambda: render.relation_patterns_view(algebra, every), as_json)

@@ -5,8 +5,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from modulekge import render
-from modulekge.cli.graph import GraphOptions, split_columns
-from modulekge.commands.graph import open_graph
+from modulekge.cli.app import GraphOptions, split_columns
+from modulekge.commands.graph import open_graph, print_found
 from modulekge.data.doctor import Finding, examine, examine_files
 from modulekge.data.statistics import survey
 from modulekge.data.synthetic.generate import STRUCTURES, synthesise
@@ -19,10 +19,7 @@ from modulekge.run.train import resolve
 def data_info(graph: GraphOptions, every: bool, as_json: bool) -> None:
     """Count a data set: sizes, unseen entities, leaks, cardinality of each relation."""
     found = survey(open_graph(graph))
-    if as_json:
-        print(json.dumps(asdict(found), ensure_ascii=False))
-    else:
-        render.console().print(render.statistics_view(found, every))
+    print_found(asdict(found), lambda: render.statistics_view(found, every), as_json)
 
 
 def data_doctor(graph: GraphOptions, as_json: bool) -> None:

@@ -1,12 +1,11 @@
 """Commands on runs that were kept: facts are added, other tools get them, they are compared."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 from modulekge import render
-from modulekge.cli.graph import split_columns
-from modulekge.commands.graph import print_notes
+from modulekge.cli.app import split_columns
+from modulekge.commands.graph import print_found, print_notes
 from modulekge.config import parse_setting
 from modulekge.data.addition import enlarge
 from modulekge.data.reading import read_facts
@@ -46,11 +45,8 @@ def add(
             err.print(f"the facts are in {folder.path}; 'modulekge resume {folder.path}' goes on training")
             raise
     moved = drift(source, load(folder.path)) if refresh else None
-    if as_json:
-        found = {"run": str(folder.path), **addition.counts(), "drift": moved and asdict(moved)}
-        print(json.dumps(found, ensure_ascii=False))
-    else:
-        render.console().print(render.addition_view(addition.counts(), moved))
+    found = {"run": str(folder.path), **addition.counts(), "drift": moved and asdict(moved)}
+    print_found(found, lambda: render.addition_view(addition.counts(), moved), as_json)
     unmoved = addition.counts()["between_known"]
     if unmoved and not refresh:
         err.print(f"facts between known entities ({unmoved:,}) move nothing; --refresh 5 trains on them")
@@ -84,10 +80,8 @@ def export(
     loaded = load(run)
     print_notes(loaded.dataset)
     written = export_run(loaded, target, to, **options)
-    if as_json:
-        print(json.dumps({**asdict(written), "path": str(written.path)}, ensure_ascii=False))
-    else:
-        render.console().print(f"{written.path}: {written.note}")
+    found = {**asdict(written), "path": str(written.path)}
+    print_found(found, lambda: f"{written.path}: {written.note}", as_json)
 
 
 def compare(runs: list[Path], out: Path | None, as_json: bool) -> None:
@@ -95,10 +89,7 @@ def compare(runs: list[Path], out: Path | None, as_json: bool) -> None:
     comparison = compare_runs(runs)
     if out:
         write_comparison(comparison, out)
-    if as_json:
-        print(json.dumps(asdict(comparison), ensure_ascii=False))
-    else:
-        render.console().print(render.comparison_view(comparison))
+    print_found(asdict(comparison), lambda: render.comparison_view(comparison), as_json)
 
 
 def track(run: Path, to: str) -> None:

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from modulekge import render
-from modulekge.cli.graph import GraphOptions
+from modulekge.cli.app import GraphOptions
 from modulekge.commands.graph import open_graph, print_notes
 from modulekge.config import parse_setting, write_config
 from modulekge.data.benchmarks import Split
@@ -45,7 +45,6 @@ def train(
     """Train a model on a graph, keep the run, and report on its test split."""
     if many() and out is None and not dry_run:
         raise ConfigError("--out is missing: name the run folder, so that every process finds it")
-    trackers: dict[str, Tracker] = {}
 
     def begin() -> Path:
         dataset = open_graph(graph)
@@ -53,7 +52,7 @@ def train(
         planned = plan(dataset, model, map(parse_setting, settings or ()), recipe)
         config = planned.config
         path = out or default_folder(config)
-        trackers.update(make_trackers(track or (), path))
+        make_trackers(track or (), path)  # what is not installed shows before anything is made
         if not dry_run:
             RunFolder.create(path, config, dataset)
         if planned.choices:
@@ -67,7 +66,7 @@ def train(
         return
     path = Path(workers().on_main(begin))
     if not dry_run:
-        _train(RunFolder(path), [], trackers, as_json)
+        resume(path, None, track, as_json)
 
 
 def resume(run: Path, settings: list[str] | None, track: list[str] | None, as_json: bool) -> None:
@@ -182,7 +181,10 @@ def _end(number: int, frame: Any) -> None:
 
 def evaluate(run: Path, split: str, every: bool, as_json: bool) -> Report:
     """Rank every question of a split and report MRR, Hits@K and MR, with the protocol."""
-    loaded, report = _ranked(run, split)
+    loaded = on_device(load(run, workers(RunFolder.existing(run).config().train.shards)))
+    questions = 2 * len(loaded.dataset[split])  # which refuses what is no split
+    with render.progress_display("ranking", questions, lambda ranks: len(ranks.above)) as watch:
+        report = evaluate_model(loaded.scorer, loaded.dataset, cast(Split, split), watch)
     if workers().is_main:
         try:  # who may not write into the folder has seen it, and it is kept if nobody reads it
             if as_json:
@@ -193,14 +195,6 @@ def evaluate(run: Path, split: str, every: bool, as_json: bool) -> Report:
             loaded.check_current()
             loaded.folder.save_report(report)
     return report
-
-
-def _ranked(path: Path, split: str) -> tuple[Run, Report]:
-    """Rank a split with all processes that there are."""
-    run = on_device(load(path, workers(RunFolder.existing(path).config().train.shards)))
-    questions = 2 * len(run.dataset[split])  # which refuses what is no split
-    with render.progress_display("ranking", questions, lambda ranks: len(ranks.above)) as watch:
-        return run, evaluate_model(run.scorer, run.dataset, cast(Split, split), watch)
 
 
 def make_calibration(run: Run) -> Calibration:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from modulekge import render
-from modulekge.cli.graph import GraphOptions
+from modulekge.cli.app import GraphOptions
 from modulekge.commands.graph import open_graph
 from modulekge.config import parse_setting
 from modulekge.errors import RunError
