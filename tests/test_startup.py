@@ -1,14 +1,19 @@
 """What needs no PyTorch answers without importing it."""
 
+import inspect
 import os
 import subprocess
 import sys
+from importlib import import_module
+from typing import get_type_hints
 
 import pytest
 
 import modulekge
 from modulekge import choices
 from modulekge.algebra.parametrizations import UNIT_PARAMETRIZATIONS
+from modulekge.cli.app import app
+from modulekge.cli.data import data_app
 from modulekge.config import ModelConfig
 from modulekge.data.synthetic.patterns import PATTERNS
 from modulekge.exports.formats import FORMATS
@@ -83,3 +88,14 @@ def test_every_public_name_can_be_had_and_no_other_is_shown():
         assert not isinstance(getattr(modulekge, name), type(sys)), f"{name} is a module"
     with pytest.raises(AttributeError, match="module 'modulekge' has no attribute 'sharpness'"):
         _ = modulekge.sharpness
+
+
+def test_what_a_command_declares_is_what_its_function_takes():
+    declared = [inspect.unwrap(each.callback) for each in app.registered_commands]
+    declared += [inspect.unwrap(each.callback) for each in data_app.registered_commands]
+    assert {"runs", "data_list"} < {options.__name__ for options in declared}
+    for options in declared:
+        if options.__name__ not in ("runs", "data_list"):  # which need no PyTorch
+            home = import_module(options.__module__.replace(".cli.", ".commands."))
+            takes = get_type_hints(getattr(home, options.__name__))
+            assert get_type_hints(options) | {"return": takes["return"]} == takes

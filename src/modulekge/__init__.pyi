@@ -23,9 +23,9 @@ from modulekge.models.spec import ModelSpec as ModelSpec
 from modulekge.models.spec import row as row
 from modulekge.run.add import add as add
 from modulekge.run.calibrate import calibrate as calibrate
-from modulekge.run.evaluate import evaluate as evaluate
 from modulekge.run.rerank import rerank as rerank
 from modulekge.run.run import Run as Run
+from modulekge.run.run import evaluate as evaluate
 from modulekge.run.run import load as load
 from modulekge.run.train import resume as resume
 from modulekge.run.train import train as train

@@ -413,7 +413,7 @@ def test_ctrl_c_while_all_is_trained_keeps_the_facts_and_resume_goes_on(run, tmp
             if isinstance(event, EpochRecord):
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr("modulekge.commands.add.train_on", interrupted)
+    monkeypatch.setattr("modulekge.commands.kept.train_on", interrupted)
     (tmp_path / "new.tsv").write_text("\n".join("\t".join(fact) for fact in NEW))
     code, _, err = call("add", "run", "new.tsv", "--refresh", 3, cwd=tmp_path)
     assert code == 130

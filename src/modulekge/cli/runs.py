@@ -7,14 +7,7 @@ import typer
 
 from modulekge.choices import TRACKERS
 from modulekge.cli import completion
-from modulekge.cli.app import (
-    Json,
-    RunArgument,
-    Settings,
-    app,
-    with_graph,
-)
-from modulekge.cli.graph import GraphOptions
+from modulekge.cli.app import GraphOptions, Json, RunArgument, Settings, command
 
 Track = Annotated[
     list[str] | None,
@@ -24,8 +17,7 @@ Track = Annotated[
 ]
 
 
-@app.command(epilog="Example: modulekge train WN18RR --model ModulE-HH --set train.epochs=40 --out runs/wn")
-@with_graph
+@command(epilog="Example: modulekge train WN18RR --model ModulE-HH --set train.epochs=40 --out runs/wn")
 def train(
     graph: GraphOptions,
     model: Annotated[
@@ -61,20 +53,14 @@ def train(
     and the reasons are shown. Without --minutes that is 5 to 15 minutes, the more the larger the graph.
     Ctrl-C or SIGTERM ends training after the epoch under way; 'modulekge resume' goes on.
     """
-    from modulekge.commands import runs
-
-    runs.train(graph, model, out, recipe, settings, track, minutes, dry_run, as_json)
 
 
-@app.command(epilog="Example: modulekge resume runs/wn --set train.epochs=100")
+@command(epilog="Example: modulekge resume runs/wn --set train.epochs=100")
 def resume(run: RunArgument, settings: Settings = None, track: Track = None, as_json: Json = False) -> None:
     """Go on with a run that was interrupted, also in its last report, or that should train for longer."""
-    from modulekge.commands import runs
-
-    runs.resume(run, settings, track, as_json)
 
 
-@app.command(epilog="Example: modulekge evaluate runs/wn --split valid --json")
+@command(epilog="Example: modulekge evaluate runs/wn --split valid --json")
 def evaluate(
     run: RunArgument,
     split: Annotated[
@@ -90,6 +76,3 @@ def evaluate(
 
     Of a split with more than 10 billion scores (questions times entities) a sample is ranked.
     """
-    from modulekge.commands import runs
-
-    runs.evaluate(run, split, every, as_json)

@@ -5,11 +5,11 @@ from modulekge.render.answers import calibration_view as calibration_view
 from modulekge.render.answers import links_table as links_table
 from modulekge.render.answers import prediction_set_view as prediction_set_view
 from modulekge.render.answers import weighed_view as weighed_view
-from modulekge.render.benchmarks import datasets_table as datasets_table
 from modulekge.render.data import estimate_view as estimate_view
 from modulekge.render.data import findings_view as findings_view
 from modulekge.render.data import statistics_view as statistics_view
 from modulekge.render.data import synthetic_view as synthetic_view
+from modulekge.render.listing import datasets_table as datasets_table
 from modulekge.render.listing import runs_table as runs_table
 from modulekge.render.models import models_table as models_table
 from modulekge.render.progress import TrainingDisplay as TrainingDisplay

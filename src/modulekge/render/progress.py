@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rich.progress import (
     BarColumn,
@@ -18,11 +18,24 @@ from rich.progress import (
 from modulekge.render.terminal import live_console
 from modulekge.training.records import EpochProgress, EpochRecord
 
-Part = TypeVar("Part")
+Shown = TypeVar("Shown", bound="Live")
 _EPOCH, _MRR = "epoch {task.fields[epoch]}/{task.total:.0f}", "valid MRR {task.fields[mrr]}"
 
 
-class TrainingsDisplay:
+class Live:
+    """What is shown while it is entered."""
+
+    progress: Progress
+
+    def __enter__(self: Shown) -> Shown:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()
+
+
+class TrainingsDisplay(Live):
     """A live line on a terminal for each training under way: name, epoch, valid MRR, time left."""
 
     def __init__(self, *columns: ProgressColumn | str) -> None:
@@ -36,13 +49,6 @@ class TrainingsDisplay:
             speed_estimate_period=600,
         )
         self.tasks: dict[str, TaskID] = {}
-
-    def __enter__(self) -> "TrainingsDisplay":
-        self.progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.progress.stop()
 
     def begin(self, name: str, epochs: int, first_epoch: int = 1) -> None:
         """Add a line for the training of this name."""
@@ -81,13 +87,13 @@ class TrainingDisplay(TrainingsDisplay):
 
 @contextmanager
 def progress_display(
-    what: str, total: int, size: Callable[[Part], int]
-) -> Iterator[Callable[[Iterator[Part]], Iterator[Part]]]:
+    what: str, total: int, size: Callable[[Any], int]
+) -> Iterator[Callable[[Iterator[Any]], Iterator[Any]]]:
     """A bar on a terminal while parts pass by, each so large. Nothing elsewhere."""
     with Progress(console=live_console(), disable=not sys.stderr.isatty(), transient=True) as progress:
         task = progress.add_task(what, total=total)
 
-        def watch(parts: Iterator[Part]) -> Iterator[Part]:
+        def watch(parts: Iterator[Any]) -> Iterator[Any]:
             for part in parts:
                 progress.update(task, advance=size(part))
                 yield part
