@@ -133,6 +133,8 @@ def _asked(path: Path) -> Predictor:
     """Load a run to be asked, and say what there is to know of its graph."""
     run = on_device(load(path))
     print_notes(run.dataset)
+    if unfinished := run.folder.unfinished():
+        typer.echo(f"{path}: {unfinished}; 'modulekge resume {path}' goes on", err=True)
     return Predictor(run)
 
 

@@ -99,6 +99,7 @@ def _train(
             stopped = _watch(folder, first, events, tracking, as_json)
             if stopped:
                 err.print(f"stopped after epoch {stopped}; 'modulekge resume {folder.path}' goes on")
+                err.print("or ask it as it is; 'modulekge evaluate' and 'modulekge calibrate' measure it")
                 return
         tracking.finish(evaluate(folder.path, "test", every=False, as_json=as_json))
     if not workers().is_main:
