@@ -1,9 +1,9 @@
-# make demo: everything from nothing to answers by name. make test: lint, types, tests.
+# make demo: everything from nothing to answers by name. make test: lint, types, tests. make test-all: the rest.
 PYTHON ?= python3
 BIN := .venv/bin
 DEMO := runs/demo
 
-.PHONY: demo test slow fuzz atheris package docs peers gpu-check nccl-check clean
+.PHONY: demo test test-all slow fuzz atheris package docs peers gpu-check nccl-check clean
 
 demo: .venv/installed
 	rm -rf $(DEMO)
@@ -17,7 +17,11 @@ test: .venv/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --dist loadfile -m "not slow and not integration"
+
+# What starts processes, a browser or a compiler, or fuzzes; with make test, all that CI runs.
+test-all: .venv/installed-test
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --dist loadfile -m integration --durations 30
 
 # Results on small benchmarks made again, in minutes; MODULEKGE_DATA names the folder that holds them.
 slow: .venv/installed-test

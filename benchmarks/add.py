@@ -31,7 +31,7 @@ from modulekge.data.filter_index import FilterIndex
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.evaluation.evaluate import rank
 from modulekge.evaluation.metrics import metrics
-from modulekge.run.train import begin
+from modulekge.run.checkpoint import begin
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "UMLS": {"model.k": 32, "train.epochs": 40, "train.eval_every": 5},

@@ -17,7 +17,7 @@ from measure import plainly
 from modulekge.config import Config, make_config, read_config
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
-from modulekge.run.train import begin
+from modulekge.run.checkpoint import begin
 from modulekge.training.fit import fit
 from modulekge.training.records import EpochRecord
 

@@ -27,8 +27,9 @@ from modulekge.explanations.explanation import facts_around, influences
 from modulekge.explanations.paths import sample
 from modulekge.models.embedding import Embedding
 from modulekge.run.folder import RunFolder
+from modulekge.run.plan import resolve
 from modulekge.run.run import load
-from modulekge.run.train import continue_run, resolve
+from modulekge.run.train import continue_run
 
 FIGURES = ("score", "log-probability", "reciprocal rank")
 

@@ -20,7 +20,7 @@ from modulekge.data.batches import batches
 from modulekge.data.registry import open_dataset
 from modulekge.evaluation.evaluate import rank
 from modulekge.evaluation.metrics import metrics
-from modulekge.run.train import begin
+from modulekge.run.checkpoint import begin
 from modulekge.training.optimizers import begin_epoch, state_tensors
 from modulekge.training.questions import Questions
 from modulekge.training.step import Step

@@ -33,9 +33,10 @@ from modulekge.answers.predictor import Predictor
 from modulekge.answers.questions import Question
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
+from modulekge.run.checkpoint import begin
 from modulekge.run.folder import RunFolder
+from modulekge.run.plan import NO_RECIPE, resolve
 from modulekge.run.run import load
-from modulekge.run.train import NO_RECIPE, begin, resolve
 
 ENTITIES, RELATIONS, TRIPLES = 40_943, 11, 93_003  # of WN18RR
 BAD = [

@@ -29,7 +29,7 @@ from modulekge.evaluation.evaluate import rank
 from modulekge.models.spec import ModelSpec, named
 from modulekge.models.table import TABLE_1
 from modulekge.run.checkpoint import new_model
-from modulekge.run.train import resolve
+from modulekge.run.plan import resolve
 from modulekge.training.optimizers import matmul_precision
 from modulekge.training.questions import Questions
 from modulekge.training.step import Step

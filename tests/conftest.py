@@ -1,6 +1,7 @@
 import importlib.util
 import os
 import random
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -16,9 +17,10 @@ import modulekge
 from modulekge import machine
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
+from modulekge.run.checkpoint import begin
 from modulekge.run.folder import RunFolder
+from modulekge.run.plan import NO_RECIPE, resolve
 from modulekge.run.run import Run, load
-from modulekge.run.train import NO_RECIPE, begin, resolve
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no finding
 settings.load_profile("untimed")
@@ -48,6 +50,21 @@ def _same_numbers_every_time():
 def _no_user_folders(monkeypatch, tmp_path):
     monkeypatch.delenv("MODULEKGE_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture(autouse=True)
+def _no_further_process(request, monkeypatch):
+    """Keep ``make test`` quick: what starts a process, a compiler or a browser is an integration test."""
+    if request.node.get_closest_marker("integration"):
+        return
+    start = subprocess.Popen.__init__
+
+    def refuse(self, args, *rest, **options):
+        if args[0] not in ("git", "uname"):  # which say in moments what a run is made of, and on what
+            pytest.fail(f"starts a process: {args}; mark it with pytest.mark.integration")
+        start(self, args, *rest, **options)
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
 
 
 @pytest.fixture(scope="session")

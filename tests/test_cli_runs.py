@@ -12,7 +12,7 @@ from program import call
 
 from modulekge.cli import completion
 from modulekge.models.spec import MODELS
-from modulekge.render.plot import curves_plot
+from modulekge.render.runs import curves_plot
 
 GRAPH = "".join(f"e{i}\tr{i % 3}\te{(5 * i + 1) % 40}\n" for i in range(240))
 SMALL = [

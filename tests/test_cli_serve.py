@@ -16,6 +16,8 @@ from program import call
 from modulekge import __version__
 from modulekge.server.server import Bind
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 def run(drawn_run, family):

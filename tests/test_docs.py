@@ -62,6 +62,7 @@ def test_the_commands_of_the_readme_are_there_and_the_tests_are_what_ci_runs():
     assert "\nmake test\n" in (ROOT / ".ci" / "run").read_text("utf-8")
 
 
+@pytest.mark.integration
 def test_figures_of_documents_are_those_of_results():
     """Each figure has a source; again: python scripts/derive_figures.py."""
     for name in derive_figures.DOCUMENTS:
@@ -87,6 +88,7 @@ def demo(tmp_path_factory):
     return folder
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("name", transcripts.DOCUMENTS)
 def test_what_the_documents_show_is_what_the_program_prints(name, demo):
     """Again: python scripts/transcripts.py --write."""
@@ -123,6 +125,7 @@ def test_the_reference_has_every_public_name():
         assert f"modulekge.{name}" in text, name
 
 
+@pytest.mark.integration
 def test_the_page_of_commands_is_what_the_program_says(tmp_path):
     script = ROOT / "scripts" / "list_commands.py"
     subprocess.run([sys.executable, script, tmp_path / "commands.md"], check=True)
@@ -130,6 +133,7 @@ def test_the_page_of_commands_is_what_the_program_says(tmp_path):
     assert (tmp_path / "commands.md").read_text() == (ROOT / "docs" / "commands.md").read_text(), again
 
 
+@pytest.mark.integration
 def test_the_site_can_be_built(tmp_path):
     """Every page is in its menu, every link leads somewhere, every name of the reference is there."""
     pytest.importorskip("mkdocs")

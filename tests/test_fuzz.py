@@ -10,6 +10,8 @@ import pytest
 
 import modulekge
 
+pytestmark = pytest.mark.integration
+
 SOURCE = Path(modulekge.__file__).parent.parent
 SCRIPT = Path(__file__).parent.parent / "scripts" / "fuzz.py"
 

@@ -4,6 +4,8 @@ import ast
 import itertools
 from pathlib import Path
 
+import pytest
+
 import modulekge
 
 SOURCE = Path(modulekge.__file__).parent
@@ -73,6 +75,7 @@ def test_imports_point_down():
             assert (part, target) not in BESIDE, f"{path}: {part} imports {target}"
 
 
+@pytest.mark.integration
 def test_the_core_needs_no_more_than_it_says():
     import sys
 

@@ -1,14 +1,19 @@
 """What needs no PyTorch answers without importing it."""
 
+import inspect
 import os
 import subprocess
 import sys
+from importlib import import_module
+from typing import get_type_hints
 
 import pytest
 
 import modulekge
 from modulekge import choices
 from modulekge.algebra.parametrizations import UNIT_PARAMETRIZATIONS
+from modulekge.cli.app import app
+from modulekge.cli.data import data_app
 from modulekge.config import ModelConfig
 from modulekge.data.synthetic.patterns import PATTERNS
 from modulekge.exports.formats import FORMATS
@@ -16,6 +21,8 @@ from modulekge.run.rows import WRITERS
 from modulekge.run.trackers import TRACKERS
 from modulekge.studies.catalogue import STUDIES
 from modulekge.studies.tuning import SPACES
+
+pytestmark = pytest.mark.integration
 
 PROGRAM = """
 import sys
@@ -42,14 +49,15 @@ COMMANDS = (
 )
 
 
-def started(*words, **variables):
+def started(*words, cwd=None, **variables):
     command = [sys.executable, "-c", PROGRAM, *words]
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **variables})
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env={**os.environ, **variables})
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_pytorch_is_not_imported(words):
-    done = started(*words)
+def test_pytorch_is_not_imported(words, tmp_path):
+    (tmp_path / "runs").mkdir()
+    done = started(*words, cwd=tmp_path)
     assert done.stderr.splitlines()[-1] == "heavy:"
     assert done.returncode == (0 if words in COMMANDS[:8] else 2)
 
@@ -80,3 +88,14 @@ def test_every_public_name_can_be_had_and_no_other_is_shown():
         assert not isinstance(getattr(modulekge, name), type(sys)), f"{name} is a module"
     with pytest.raises(AttributeError, match="module 'modulekge' has no attribute 'sharpness'"):
         _ = modulekge.sharpness
+
+
+def test_what_a_command_declares_is_what_its_function_takes():
+    declared = [inspect.unwrap(each.callback) for each in app.registered_commands]
+    declared += [inspect.unwrap(each.callback) for each in data_app.registered_commands]
+    assert {"runs", "data_list"} < {options.__name__ for options in declared}
+    for options in declared:
+        if options.__name__ not in ("runs", "data_list"):  # which need no PyTorch
+            home = import_module(options.__module__.replace(".cli.", ".commands."))
+            takes = get_type_hints(getattr(home, options.__name__))
+            assert get_type_hints(options) | {"return": takes["return"]} == takes

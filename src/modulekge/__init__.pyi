@@ -6,7 +6,6 @@ from modulekge.answers.questions import Answer as Answer
 from modulekge.answers.questions import Link as Link
 from modulekge.answers.questions import PredictionSet as PredictionSet
 from modulekge.answers.questions import Question as Question
-from modulekge.data.benchmarks import Split as Split
 from modulekge.data.dataset import Dataset as Dataset
 from modulekge.data.registry import open_dataset as open_dataset
 from modulekge.evaluation.calibration import Calibration as Calibration
@@ -24,9 +23,9 @@ from modulekge.models.spec import ModelSpec as ModelSpec
 from modulekge.models.spec import row as row
 from modulekge.run.add import add as add
 from modulekge.run.calibrate import calibrate as calibrate
-from modulekge.run.evaluate import evaluate as evaluate
 from modulekge.run.rerank import rerank as rerank
 from modulekge.run.run import Run as Run
+from modulekge.run.run import evaluate as evaluate
 from modulekge.run.run import load as load
 from modulekge.run.train import resume as resume
 from modulekge.run.train import train as train

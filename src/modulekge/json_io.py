@@ -1,32 +1,39 @@
-"""JSON as what it should be: values checked against the types of dataclasses before anything uses them."""
+"""Values of JSON and TOML as what they should be: checked against types before anything uses them."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
 from math import isinf
 from types import NoneType, UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 _MOST_BITS = 64  # of a whole number; a larger one may be no float
-_PLAIN = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+_PLAIN = {int: "a whole number", float: "a number", str: "text in quotes", bool: "true or false"}
 
 
 def typed(kind: type[T], value: Any) -> T:
-    """Return a JSON value as a ``kind``: a dataclass of numbers, text, and tuples and dicts of such.
+    """Return a value as a ``kind``: a dataclass of numbers, text, words, and tuples and dicts of such.
 
     What does not fit is a ValueError that says where it stands: ``together.slope: expected a number``.
     """
-    found: T = _of(kind, value, "")
+    found: T = checked(kind, value, "")
     return found
 
 
-def _of(kind: Any, value: Any, place: str) -> Any:
+def checked(kind: Any, value: Any, place: str) -> Any:
+    """Return a value as what any such type says; ``place`` is what to call it."""
     origin, parts = get_origin(kind), get_args(kind)
     if dataclasses.is_dataclass(kind):
         return _record(kind, value, place)
     if origin is UnionType:
         (other,) = (part for part in parts if part is not NoneType)
-        return None if value is None else _of(other, value, place)
+        return None if value is None else checked(other, value, place)
+    if origin is Annotated:
+        return checked(parts[0], value, place)
+    if origin is Literal:
+        if value not in parts:
+            raise _unfit(place, f"one of {', '.join(parts)}")
+        return value
     if origin is tuple:
         return _row(parts, value, place)
     if origin is dict:
@@ -35,7 +42,9 @@ def _of(kind: Any, value: Any, place: str) -> Any:
         key_kind, part = parts
         if part is str:
             return dict(zip(value, _texts(value.values(), place), strict=True))
-        return {_key(key_kind, key, place): _of(part, item, f"{place}.{key}") for key, item in value.items()}
+        return {
+            _key(key_kind, key, place): checked(part, item, f"{place}.{key}") for key, item in value.items()
+        }
     return _plain(kind, value, place)
 
 
@@ -43,12 +52,12 @@ def _record(kind: Any, value: Any, place: str) -> Any:
     types = get_type_hints(kind)
     if not isinstance(value, Mapping) or value.keys() != types.keys():
         raise _unfit(place, f"an object with the keys {', '.join(types)}")
-    return kind(**{key: _of(types[key], item, f"{place}.{key}") for key, item in value.items()})
+    return kind(**{key: checked(types[key], item, f"{place}.{key}") for key, item in value.items()})
 
 
 def _row(parts: tuple[Any, ...], value: Any, place: str) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
-        raise _unfit(place, "a list")
+        raise _unfit(place, "a list of numbers, such as [1.0, 0.5]" if parts[0] is float else "a list")
     if parts == (str, ...):
         return tuple(_texts(value, place))
     if parts[1:] == (Ellipsis,):
@@ -56,7 +65,7 @@ def _row(parts: tuple[Any, ...], value: Any, place: str) -> tuple[Any, ...]:
     if len(parts) != len(value):
         raise _unfit(place, f"a list of {len(parts)}")
     return tuple(
-        _of(part, item, f"{place}[{i}]") for i, (part, item) in enumerate(zip(parts, value, strict=True))
+        checked(part, item, f"{place}[{i}]") for i, (part, item) in enumerate(zip(parts, value, strict=True))
     )
 
 

@@ -6,6 +6,8 @@ from urllib.parse import quote
 
 import pytest
 
+pytestmark = pytest.mark.integration
+
 expect = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright").expect
 
 VIEWS = {

@@ -10,6 +10,8 @@ import pytest
 
 import modulekge
 
+pytestmark = pytest.mark.integration
+
 HERE = Path(__file__).parent
 SOURCE = Path(modulekge.__file__).parent.parent
 LIMIT = 900  # seconds for all of them: a hang ends, an input that hangs by itself ends long before

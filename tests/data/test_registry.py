@@ -58,7 +58,7 @@ def tiny(files) -> Benchmark:
 def test_an_archive_is_checked_unpacked_by_name_and_kept(server, tmp_path, monkeypatch):
     file = {"url": f"{server}/tiny.tar.gz", "sha256": hashlib.sha256(ARCHIVE).hexdigest()}
     file["members"] = {name: name for name in FILES}
-    monkeypatch.setattr(registry, "benchmarks", lambda: {"Tiny": tiny([file])})
+    monkeypatch.setattr("modulekge.data.benchmarks.benchmarks", lambda: {"Tiny": tiny([file])})
     dataset = open_dataset("tiny")
     assert dataset.name == "Tiny"
     assert dataset.entities.names == ("a", "b", "c")
@@ -105,7 +105,7 @@ def test_local_folders_come_first_by_option_and_by_variable(tmp_path, monkeypatc
     folder.mkdir(parents=True)
     for name, data in FILES.items():
         (folder / name).write_bytes(data)
-    monkeypatch.setattr(registry, "benchmarks", lambda: {"Tiny": tiny([])})
+    monkeypatch.setattr("modulekge.data.benchmarks.benchmarks", lambda: {"Tiny": tiny([])})
     assert open_dataset("TINY", data_dir=tmp_path / "graphs").name == "Tiny"
     monkeypatch.setenv("MODULEKGE_DATA", f"{tmp_path / 'absent'}:{tmp_path / 'graphs'}")
     assert open_dataset("tiny").name == "Tiny"

@@ -228,6 +228,7 @@ def test_a_full_disk_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.integration
 def test_memory_does_not_grow_with_the_graph(tmp_path):
     """Ten times as many triples take no more memory to speak of."""
     program = """
@@ -249,6 +250,7 @@ print(peak() - before)
     assert (tmp_path / "large" / "train.tsv").stat().st_size > 50_000_000
 
 
+@pytest.mark.integration
 def test_models_learn_what_they_can_and_the_laws_are_found(tmp_path):
     """DistMult cannot tell there from back; ModulE-HH reaches what is to be reached."""
     write_graph(synthesise(151, 7, 980, ["symmetric", "inverse", "composed"], 30), tmp_path / "made")

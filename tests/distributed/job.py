@@ -14,7 +14,7 @@ from modulekge.errors import ConfigError
 from modulekge.evaluation.evaluate import rank
 from modulekge.evaluation.metrics import metrics
 from modulekge.models.spec import MODELS
-from modulekge.run.train import begin
+from modulekge.run.checkpoint import begin
 from modulekge.training.optimizers import begin_epoch
 from modulekge.training.questions import Questions
 from modulekge.training.step import Step

@@ -7,6 +7,8 @@ import pytest
 from distributed.job import CASES, OPTIONS, REFUSED, outcome
 from program import launch
 
+pytestmark = pytest.mark.integration
+
 JOB = Path(__file__).with_name("job.py")
 
 

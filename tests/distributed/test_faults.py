@@ -12,6 +12,8 @@ from program import call, launch, launched
 
 from modulekge.run.run import load
 
+pytestmark = pytest.mark.integration
+
 SETTINGS = {
     "train.epochs": 24,
     "train.eval_every": 3,

@@ -12,9 +12,8 @@ from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import DataError, QuestionError, TrainingError
 from modulekge.evaluation import calibration as module
-from modulekge.evaluation import odds as odds_module
 from modulekge.evaluation.calibration import Calibration, Line, calibrate, fit_line
-from modulekge.evaluation.odds import FARTHEST, log_odds, relation_scores, scored_batches
+from modulekge.evaluation.odds import FARTHEST, log_odds, most_questions, relation_scores, scored_batches
 from modulekge.evaluation.reliability import Meter
 from modulekge.models.embedding import Embedding
 from modulekge.models.spec import MODELS
@@ -158,10 +157,12 @@ def test_margins_of_several_answers_do_not_compete():
         torch.testing.assert_close(asked.margins[order][alone], competing[alone])
 
 
-def test_few_questions_of_many_are_asked(monkeypatch):
-    monkeypatch.setattr(odds_module, "_MOST_QUESTIONS", 7)
+def test_few_questions_of_many_are_asked():
     dataset = random_graph()
-    assert sum(len(part.odds) for part in scored_batches(drawn(dataset).scorer(), dataset, "valid")) == 7
+    parts = scored_batches(drawn(dataset).scorer(), dataset, "valid", most=7)
+    assert sum(len(part.odds) for part in parts) == 7
+    assert most_questions(100) == 1 << 16  # of a small graph all, of one of millions of entities hundreds
+    assert most_questions(5_000_000) == 512
 
 
 @pytest.mark.parametrize("spec", MODELS)

@@ -7,8 +7,9 @@ import torch
 
 from modulekge.data.dataset import Dataset
 from modulekge.errors import DataError
-from modulekge.evaluation.evaluate import evaluate
+from modulekge.evaluation.evaluate import evaluate, ranked_triples
 from modulekge.evaluation.metrics import bootstrap, metrics
+from modulekge.evaluation.report import Report
 from modulekge.models.embedding import Embedding
 from modulekge.models.spec import MODELS
 
@@ -63,8 +64,33 @@ def test_a_report_is_plain_json_and_states_its_protocol(report):
     fields = json.loads(report.to_json(), parse_constant=pytest.fail)
     assert fields["protocol"]["ties"].startswith("BOTTOM")
     assert fields["both"] == approx(report.both)
-    nowhere = replace(report, without_unseen=metrics(torch.zeros(0)))
-    assert json.loads(nowhere.to_json())["without_unseen"]["mrr"] is None
+    assert fields["protocol"]["triples"] == "all of the split"
+    del fields["protocol"]["triples"]  # as older reports were written
+    assert Report.from_fields(fields) == report
+
+
+def test_where_every_triple_holds_an_unseen_entity_nothing_is_reported_without_them(family):
+    model = Embedding(MODELS["ModulE-RC"], len(family.entities), family.n_relations_with_inverses, 4)
+    model.draw(torch.Generator().manual_seed(0), 1.0, 1.0)
+    train = family.train[(family.train[:, [0, 2]] != 7).all(1)]
+    cut = replace(family, train=train, test=torch.tensor([[5, 0, 7]]))
+    report = evaluate(model.scorer(), cut)
+    assert report.without_unseen is None
+    assert json.loads(report.to_json(), parse_constant=pytest.fail)["without_unseen"] is None
+
+
+def test_of_a_very_large_split_a_sample_is_ranked_and_the_report_says_so(family):
+    model = Embedding(MODELS["ModulE-RC"], len(family.entities), family.n_relations_with_inverses, 4)
+    model.draw(torch.Generator().manual_seed(0), 1.0, 1.0)
+    many = replace(family, test=family.train)
+    some = ranked_triples(many, "test", most_scores=2 * len(family.entities) * 5)
+    assert len(some) == 5
+    assert torch.equal(some, ranked_triples(many, "test", most_scores=2 * len(family.entities) * 5))
+    assert {*map(tuple, some.tolist())} <= {*map(tuple, many.test.tolist())}
+    report = evaluate(model.scorer(), many, triples=some)
+    assert (report.triples, report.protocol.triples) == (5, "a sample: 5 of 14, drawn with seed 0")
+    assert report.both == evaluate(model.scorer(), replace(family, test=some)).both
+    assert evaluate(model.scorer(), many).triples == 14
 
 
 def test_unseen_entities_are_kept_and_reported_apart(family):

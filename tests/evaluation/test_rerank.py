@@ -9,7 +9,7 @@ import torch
 from program import call
 
 import modulekge
-from modulekge.cli import runs
+from modulekge.commands import runs
 from modulekge.config import RerankConfig
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary

@@ -59,6 +59,7 @@ def _chosen(q, t, weights):
     return row_distance(q, t, torch.tensor([[0, 8, 8], [1, 2, 3], [4, 4, 5], [0, 1, 2], [7, 7, 7]]), weights)
 
 
+@pytest.mark.integration
 @pytest.mark.filterwarnings("ignore")  # torch.compile warns of itself
 @pytest.mark.parametrize(("function", "d"), [(block_distance, 1), (_chosen, 2), (block_distance, 4)])
 def test_compiled_loops_agree_with_the_tiles(function, d, compiler, monkeypatch):

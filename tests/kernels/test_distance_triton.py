@@ -5,6 +5,8 @@ import torch
 
 from modulekge.kernels import distance
 
+pytestmark = pytest.mark.integration
+
 pytest.importorskip("triton")
 close = torch.testing.assert_close
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

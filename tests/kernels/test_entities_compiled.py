@@ -19,6 +19,8 @@ from modulekge.training.questions import Questions
 from modulekge.training.step import Step
 from modulekge.training.tables import FusedTables, PlainTables
 
+pytestmark = pytest.mark.integration
+
 ROWS = [
     *(MODELS[name] for name in ("ComplEx", "NagE", "ModulE-RC", "ModulE-HH", "ModulE-RC-vector")),
     row("ModulE-CH", "C", "H", "GL(1,C)", "U_H(1)", "inner"),
@@ -78,7 +80,7 @@ COMPILED = """
 import torch
 from modulekge.config import make_config
 from modulekge.data.registry import open_dataset
-from modulekge.run.train import begin
+from modulekge.run.checkpoint import begin
 from modulekge.training import step
 from modulekge.training.records import EpochRecord
 from modulekge.training.fit import fit

@@ -16,6 +16,8 @@ from modulekge.training.questions import Questions
 from modulekge.training.step import Step
 from modulekge.training.tables import FusedTables, PlainTables
 
+pytestmark = pytest.mark.integration
+
 pytest.importorskip("triton")
 close = torch.testing.assert_close
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

@@ -21,14 +21,15 @@ from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import ConfigError, DataError, RunError, UnknownNameError
 from modulekge.models.spec import MODELS
 from modulekge.run import add as adding
-from modulekge.run.checkpoint import write_checkpoint
+from modulekge.run.checkpoint import begin, write_checkpoint
 from modulekge.run.drift import drift
 from modulekge.run.files import read_json
 from modulekge.run.folder import RunFolder
 from modulekge.run.listing import list_runs
+from modulekge.run.plan import resolve
 from modulekge.run.rerank import rerank_with
 from modulekge.run.run import Run, load
-from modulekge.run.train import begin, continue_run, resolve, train
+from modulekge.run.train import continue_run, train
 from modulekge.training.records import EpochRecord
 
 TINY = {"model.k": 2, "train.epochs": 2, "train.batch": 5, "train.eval_every": 1}
@@ -412,7 +413,7 @@ def test_ctrl_c_while_all_is_trained_keeps_the_facts_and_resume_goes_on(run, tmp
             if isinstance(event, EpochRecord):
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr("modulekge.cli.add.train_on", interrupted)
+    monkeypatch.setattr("modulekge.commands.kept.train_on", interrupted)
     (tmp_path / "new.tsv").write_text("\n".join("\t".join(fact) for fact in NEW))
     code, _, err = call("add", "run", "new.tsv", "--refresh", 3, cwd=tmp_path)
     assert code == 130

@@ -19,6 +19,8 @@ import modulekge
 from modulekge.errors import RunError
 from modulekge.run.train import train
 
+pytestmark = pytest.mark.integration
+
 ROOT = Path(__file__).parents[2]
 SMALL = {"model.k": 4, "train.epochs": 6, "train.batch": 7, "train.eval_every": 2}
 

@@ -7,8 +7,17 @@ import modulekge
 from modulekge.config import make_config, nested
 from modulekge.machine import free_memory
 from modulekge.models.spec import MODELS, named
-from modulekge.run.defaults import DEFAULT_MODEL, Choice, Load, Machine, Size, choose
-from modulekge.run.train import NO_RECIPE, plan, resolve
+from modulekge.run.defaults import (
+    DEFAULT_MODEL,
+    Choice,
+    Load,
+    Machine,
+    Size,
+    Times,
+    choose,
+    default_minutes,
+)
+from modulekge.run.plan import NO_RECIPE, plan, resolve
 
 GIB = 2**30
 CORE = Machine("cpu", 1, 8 * GIB)
@@ -24,10 +33,14 @@ SIZES = {
 }
 
 
-def config_of(size, machine, model=None):
-    choices = choose(size, machine, named(model) if model else None)
-    asked = [nested("model.name", model)] if model else []
-    return make_config([*(nested(c.key, c.value) for c in choices), *asked])
+def config_of(size, machine, asked=None, **how):
+    choices = choose(size, machine, asked, **how)
+    return make_config([*(nested(c.key, c.value) for c in choices), asked or {}])
+
+
+def at(a_pass, validation=0.0):
+    """A machine on which a pass takes so long with all candidates, and a hundredth with drawn ones."""
+    return lambda config: Times(a_pass if config.loss.candidates == "all" else a_pass / 100, validation, True)
 
 
 @pytest.mark.parametrize("machine", [CORE, GPU, Machine("cpu", 64, 1 * GIB)], ids=str)
@@ -44,7 +57,7 @@ def test_every_size_gets_settings_that_fit_into_memory(name, machine):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_model_that_is_asked_for_is_kept_and_gets_a_size(model):
-    choices = choose(SIZES["Nations"], CORE, named(model))
+    choices = choose(SIZES["Nations"], CORE, {"model": {"name": model}})
     values = {choice.key: choice.value for choice in choices}
     assert "model.name" not in values
     assert 128 < values["model.k"] * named(model).query_size <= 256
@@ -55,16 +68,60 @@ def test_less_memory_means_fewer_numbers_and_less_time_drawn_candidates():
     ks = [config_of(size, Machine("cpu", 8, memory * GIB)).model.k for memory in (4, 16, 64)]
     assert ks == sorted(set(ks))
     assert config_of(size, CORE).loss.candidates == "shared"
-    assert config_of(SIZES["FB15k-237"], CORE).loss.candidates == "all"
+    assert config_of(SIZES["FB15k-237"], CORE).loss.candidates == "shared"
+    assert config_of(SIZES["FB15k-237"], CORE, minutes=600.0).loss.candidates == "all"
     assert config_of(SIZES["YAGO3-10"], GPU).loss.candidates == "all"
+
+
+def test_what_is_timed_on_this_machine_decides_and_not_the_estimate():
+    cores, size = Machine("cpu", 8, 8 * GIB), SIZES["FB15k-237"]
+    fast, slow = (
+        config_of(size, cores, minutes=10.0, pace=at(20.0)),
+        config_of(size, cores, minutes=10.0, pace=at(200.0)),
+    )
+    assert (fast.loss.candidates, slow.loss.candidates) == ("all", "shared")
+    assert fast.train.epochs == int(0.75 * 600 / 20)
+    assert slow.train.epochs == 100  # passes at most, of 2 s each
+    longer = config_of(size, cores, minutes=120.0, pace=at(200.0))
+    assert (longer.loss.candidates, longer.train.parts) == ("all", 5)  # epochs of 40 s
+    assert longer.train.epochs == int(0.75 * 7200 / 40)
+
+
+def test_what_is_asked_for_is_what_is_timed():
+    timed = []
+
+    def pace(config):
+        timed.append((config.loss.candidates, config.model.k, config.train.batch))
+        return Times(1e6, 1.0, True)
+
+    asked = {"loss": {"candidates": "sampled"}, "model": {"k": 7}, "train": {"batch": 99}}
+    config = config_of(SIZES["FB15k-237"], CORE, asked, minutes=1.0, pace=pace)
+    assert {*timed} == {("sampled", 7, 99)}
+    assert (config.loss.candidates, config.model.k, config.train.batch) == ("sampled", 7, 99)
+    assert config.train.epochs == 1
+
+
+def test_validations_take_a_tenth_of_the_time_or_less():
+    size = SIZES["FB15k-237"]
+    for validation in (0.1, 10.0, 100.0):
+        train = config_of(size, CORE, minutes=60.0, pace=at(20.0, validation)).train
+        assert (
+            train.epochs / train.eval_every * validation <= 0.1 * train.epochs * 20 / train.parts + validation
+        )
 
 
 def test_a_slow_machine_gets_fewer_epochs_and_is_told_how_long_they_take():
     slow, fast = (choose(SIZES["CoDEx-S"], machine) for machine in (CORE, GPU))
     epochs = [next(c for c in choices if c.key == "train.epochs") for choices in (slow, fast)]
     assert epochs[0].value < epochs[1].value
-    assert "min in all on one CPU thread" in epochs[0].reason
+    assert "min in all on one CPU thread, estimated" in epochs[0].reason
     assert "on a GPU" in epochs[1].reason
+
+
+def test_the_larger_a_graph_the_more_minutes_but_neither_less_than_5_nor_more_than_15():
+    minutes = [default_minutes(size) for size in SIZES.values()]
+    assert minutes == sorted(minutes)
+    assert (minutes[0], minutes[-1]) == (5, 15)
 
 
 def test_the_sparser_a_graph_the_more_it_is_penalised():

@@ -1,10 +1,12 @@
 """What training needs is reckoned before it starts."""
 
+from dataclasses import replace
+
 import pytest
 
-from modulekge.run import defaults
-from modulekge.run.estimate import needs
-from modulekge.run.train import resolve
+from modulekge.run import defaults, estimate
+from modulekge.run.estimate import Pacer, needs
+from modulekge.run.plan import resolve
 
 
 @pytest.mark.parametrize("answers", ["one", "all"])
@@ -21,3 +23,15 @@ def test_what_does_not_fit_is_not_tried(family, monkeypatch):
     found = needs(family, resolve(family, "ModulE-HH", [{"model": {"k": 64}}]))
     assert not found.fits
     assert found.epoch_seconds is None
+
+
+def test_a_training_is_timed_once_and_a_quick_one_is_reckoned(family, monkeypatch):
+    config = resolve(family, "ModulE-HH", [{"model": {"k": 4}}])
+    assert not Pacer(family)(config).measured
+    monkeypatch.setattr(estimate, "_QUICK", 0.0)
+    pace = Pacer(family)
+    times = pace(config)
+    assert times.measured
+    assert times.a_pass > 0
+    assert pace(replace(config, train=replace(config.train, epochs=7))) is times
+    assert pace(replace(config, model=replace(config.model, k=5))) is not times

@@ -10,7 +10,7 @@ from modulekge.data.registry import open_dataset
 from modulekge.errors import DataError, RunError
 from modulekge.run.defaults import Size
 from modulekge.run.folder import RunFolder
-from modulekge.run.train import NO_RECIPE, plan, resolve
+from modulekge.run.plan import NO_RECIPE, plan, resolve
 
 
 @pytest.fixture

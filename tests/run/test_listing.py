@@ -14,8 +14,9 @@ from modulekge.evaluation.evaluate import evaluate
 from modulekge.evaluation.report import Report
 from modulekge.run.comparison import compare, write_comparison
 from modulekge.run.listing import Order, find_runs, list_runs
+from modulekge.run.plan import resolve
 from modulekge.run.rerank import rerank_with
-from modulekge.run.train import continue_run, resolve, train
+from modulekge.run.train import continue_run, train
 
 SMALL = {"model.k": 4, "train.epochs": 4, "train.batch": 7, "train.eval_every": 2, "train.patience": 0}
 

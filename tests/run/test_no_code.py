@@ -13,6 +13,8 @@ import torch
 import modulekge
 from modulekge.run.train import train
 
+pytestmark = pytest.mark.integration
+
 SOURCE = Path(modulekge.__file__).parent
 FORBIDDEN_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "runpy", "code", "yaml"}
 FORBIDDEN_NAMES = {"eval", "exec", "compile", "__import__"}  # as functions; a method may be called so

@@ -17,9 +17,10 @@ from modulekge.errors import ConfigError, ModulekgeError, RunError
 from modulekge.run.defaults import DEFAULT_MODEL
 from modulekge.run.files import write_file
 from modulekge.run.folder import RunFolder
+from modulekge.run.plan import resolve
 from modulekge.run.recipes import find_recipe
 from modulekge.run.run import load
-from modulekge.run.train import continue_run, resolve, train
+from modulekge.run.train import continue_run, train
 from modulekge.training.records import EpochRecord, stalled
 
 SMALL = {"model.k": 4, "train.epochs": 6, "train.batch": 7, "train.eval_every": 2}

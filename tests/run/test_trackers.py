@@ -9,8 +9,9 @@ import modulekge
 from modulekge.errors import ModulekgeError, UnknownNameError
 from modulekge.run import trackers
 from modulekge.run.folder import RunFolder
+from modulekge.run.plan import resolve
 from modulekge.run.trackers import TRACKERS, Tracking, make_trackers, measures, send
-from modulekge.run.train import continue_run, resolve, resume, train
+from modulekge.run.train import continue_run, resume, train
 from modulekge.training.records import EpochRecord
 
 SMALL = {"model.k": 4, "train.epochs": 4, "train.batch": 7, "train.eval_every": 2}

@@ -11,6 +11,8 @@ from schemathesis import GenerationMode
 from modulekge.server.http import make_app
 from modulekge.server.service import Service
 
+pytestmark = pytest.mark.integration
+
 NAMES = {
     "run": ["kin"],
     "relation": ["parent", "child"],

@@ -52,7 +52,7 @@ def test_facts_are_those_of_looking_at_every_triple(random):
             (g.relation, g.direction): dict(zip(g.others.tolist(), g.splits, strict=True)) for g in groups
         } == expected
         assert [len(g.others) for g in groups] == sorted((len(g.others) for g in groups), reverse=True)
-        assert facts.degree(entity) == sum(map(len, expected.values()))
+        assert facts.degrees[entity] == sum(map(len, expected.values()))
         most = int(facts.most_asked()[entity])
         if expected:
             assert len(expected[most % 3, DIRECTIONS[most // 3]]) == max(map(len, expected.values()))

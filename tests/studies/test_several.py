@@ -15,6 +15,8 @@ from modulekge.studies.cell import Cell, read_result
 from modulekge.studies.several import run_cells
 from modulekge.training.records import EpochRecord
 
+pytestmark = pytest.mark.integration
+
 BRIEF = (("train.epochs", 3), ("model.k", 4), ("train.eval_every", 1))
 CELLS = [Cell("world", "DistMult", "", BRIEF, seed) for seed in range(3)]
 

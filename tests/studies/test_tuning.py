@@ -148,6 +148,7 @@ def test_the_order_in_which_settings_are_named_does_not_matter(family, tmp_path)
     assert open_study(search_in(tmp_path, family, fixed=layers[::-1]), 0).user_attrs["data"] == "family"
 
 
+@pytest.mark.integration
 def test_processes_that_help_end_with_what_interrupts_the_first(family, tmp_path):
     search = search_in(tmp_path, family, fixed=[{"train": {"epochs": 10**6, "every": 1}}])
     open_study(search, 0)
@@ -190,6 +191,7 @@ COMMAND = [sys.executable, "-m", "modulekge", "tune", "graph.tsv", "--out", "sea
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
+@pytest.mark.integration
 def test_the_command_with_two_workers_writes_a_recipe(place):
     done = subprocess.run(
         [*COMMAND, "--workers", "2", "--trials", "4", "--json"],
@@ -202,6 +204,7 @@ def test_the_command_with_two_workers_writes_a_recipe(place):
     assert "best.toml; train it: modulekge train graph.tsv" in done.stderr
 
 
+@pytest.mark.integration
 def test_ctrl_c_keeps_everything(place):
     process = subprocess.Popen(
         [*COMMAND, "--trials", "1000"],

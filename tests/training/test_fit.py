@@ -53,7 +53,7 @@ def test_both_optimisers_learn_and_the_rate_decays(family, optimizer):
 COMPILED = """
 from modulekge.config import make_config
 from modulekge.data.registry import open_dataset
-from modulekge.run.train import begin
+from modulekge.run.checkpoint import begin
 from modulekge.training import step
 from modulekge.training.records import EpochRecord
 from modulekge.training.fit import fit
@@ -81,6 +81,7 @@ print(set(built) == {len(world.entities)} and len(asked) > 0)
 """
 
 
+@pytest.mark.integration
 def test_compiled_loops_build_entities_for_drawn_candidates(compiler):
     """In a process without checks of shapes, which torch.compile does not understand."""
     done = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True, check=True)

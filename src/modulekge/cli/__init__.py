@@ -1,22 +1,7 @@
 """The command line: parse, call one function, print."""
 
 # In the order in which the help lists their commands
-from modulekge.cli import data, synth, models, runs, ask, why, serve, add, export, kept, tune, studies  # isort: skip
+from modulekge.cli import data, models, runs, ask, serve, kept, studies  # noqa: F401  # isort: skip
 from modulekge.cli.app import app, main
 
-__all__ = [
-    "add",
-    "app",
-    "ask",
-    "data",
-    "export",
-    "kept",
-    "main",
-    "models",
-    "runs",
-    "serve",
-    "studies",
-    "synth",
-    "tune",
-    "why",
-]
+__all__ = ["app", "main"]

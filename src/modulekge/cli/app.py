@@ -9,14 +9,14 @@ import os
 import sys
 from collections.abc import Callable
 from functools import wraps
+from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, cast, get_type_hints
+from typing import Annotated, Any, NamedTuple, NoReturn, cast, get_type_hints
 
 import typer
 
 from modulekge.cli import completion
-from modulekge.cli.graph import GraphOptions
 from modulekge.errors import ModulekgeError
 from modulekge.version import __version__
 
@@ -68,6 +68,31 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to 
 All = Annotated[bool, typer.Option("--all", help="Show every relation.")]
 
 
+class GraphOptions(NamedTuple):
+    """A graph as the command line names it: DATA, and how to read it."""
+
+    data: str
+    columns: str | None
+    labels: Path | None
+    descriptions: Path | None
+    data_dir: Path | None
+
+    def words(self) -> list[str]:
+        """Return the options as they are written on a command line, without DATA."""
+        given = self._asdict()
+        return [
+            word
+            for name, value in given.items()
+            if name != "data" and value
+            for word in (f"--{name.replace('_', '-')}", str(value))
+        ]
+
+
+def split_columns(columns: str | None) -> list[str] | None:
+    """Return the columns that were chosen, if any were."""
+    return columns.split(",") if columns else None
+
+
 def _graph(
     data: DataArgument,
     columns: Columns = None,
@@ -78,18 +103,36 @@ def _graph(
     return GraphOptions(data, columns, labels, descriptions, data_dir)
 
 
-def with_graph(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the argument and the options that name a graph; it takes them as one, ``graph``."""
+def command(
+    name: str | None = None, *, epilog: str, of: typer.Typer = app
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Declare a command by its options; modulekge.commands does it, by the same names, once it is asked for.
+
+    One that takes a ``graph`` has the argument and the options that name one.
+    """
+
+    def declare(options: Callable[..., None]) -> Callable[..., None]:
+        @wraps(options)
+        def run(**given: Any) -> None:
+            home = import_module(options.__module__.replace(".cli.", ".commands."))
+            getattr(home, options.__name__)(**given)
+
+        takes_graph = "graph" in inspect.signature(options).parameters
+        of.command(name, epilog=epilog)(_with_graph(run) if takes_graph else run)
+        return run
+
+    return declare
+
+
+def _with_graph(command: Callable[..., None]) -> Callable[..., None]:
     named = inspect.signature(_graph, eval_str=True).parameters
     own = inspect.signature(command, eval_str=True).parameters
     data, *options = named.values()
-    first, *rest = own.values()
-    assert first.name == "graph"
+    rest = [parameter for name, parameter in own.items() if name != "graph"]
 
     @wraps(command)
     def run(**given: Any) -> None:
-        graph = _graph(**{name: given.pop(name) for name in named})
-        command(graph, **given)
+        command(graph=_graph(**{name: given.pop(name) for name in named}), **given)
 
     joined = [data, *(p for p in rest if p.name != "as_json"), *options, *rest[-1:]]
     run.__signature__ = inspect.Signature(joined)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Commands that ask a run: predict, links, score; calibrate and sharpen, which make answers better."""
+"""Commands that ask a run: for answers, better ones (calibrate, rerank), and why (explain, relations)."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,12 +6,12 @@ from typing import Annotated
 import typer
 
 from modulekge.choices import PICTURES, TABLES
-from modulekge.cli.app import Columns, Json, RunArgument, app
+from modulekge.cli.app import Columns, Json, RunArgument, app, command
 
 Out = Annotated[Path | None, typer.Option(help=f"Write a new file instead of a table: {', '.join(TABLES)}.")]
 
 
-@app.command(epilog="Example: modulekge predict runs/demo --head France --relation borders -k 5")
+@command(epilog="Example: modulekge predict runs/demo --head France --relation borders -k 5")
 def predict(
     run: RunArgument,
     head: Annotated[str | None, typer.Option(help="An entity, by name or label.")] = None,
@@ -35,12 +35,9 @@ def predict(
     Leave out what you ask for. Probabilities are there once the run is calibrated, which 'train' does. With
     --coverage 0.9, a prediction set: if a fact is missing, it is among them in about 9 of 10 cases.
     """
-    from modulekge.commands import ask
-
-    ask.predict(run, head, relation, tail, k, new, typed, coverage, out, as_json)
 
 
-@app.command(epilog="Example: modulekge links runs/demo --relation borders -k 20 --out new.csv")
+@command(epilog="Example: modulekge links runs/demo --relation borders -k 20 --out new.csv")
 def links(
     run: RunArgument,
     relation: Annotated[
@@ -58,12 +55,9 @@ def links(
     What no fact of a relation shows is left out: a second answer where each question has one, loops, and
     heads and tails of a type that the relation does not hold there, as learned from train.
     """
-    from modulekge.commands import ask
-
-    ask.links(run, relation, k, any_type, out, as_json)
 
 
-@app.command(epilog="Example: modulekge score runs/demo triples.tsv --out scored.parquet")
+@command(epilog="Example: modulekge score runs/demo triples.tsv --out scored.parquet")
 def score(
     run: RunArgument,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Triples, in any format that 'train' reads.")],
@@ -76,12 +70,9 @@ def score(
     as_json: Json = False,
 ) -> None:
     """Say of each triple of a file how probable it is, how it ranks, and whether the graph holds it."""
-    from modulekge.commands import ask
-
-    ask.score(run, file, columns, skip_unknown, out, as_json)
 
 
-@app.command(epilog="Example: modulekge calibrate runs/demo --figure reliability.svg")
+@command(epilog="Example: modulekge calibrate runs/demo --figure reliability.svg")
 def calibrate(
     run: RunArgument,
     figure: Annotated[
@@ -93,12 +84,9 @@ def calibrate(
 
     'train' does so at its end; a run that was made otherwise gets its probabilities here.
     """
-    from modulekge.commands import ask
-
-    ask.calibrate(run, figure, as_json)
 
 
-@app.command(epilog="Example: modulekge rerank runs/demo")
+@command(epilog="Example: modulekge rerank runs/demo")
 def rerank(
     run: RunArgument,
     weights: Annotated[
@@ -114,9 +102,27 @@ def rerank(
     choices are compared by MRR on valid; the model is not trained on. Probabilities are made anew, the report
     on test is left to 'evaluate'.
     """
-    from modulekge.commands import ask
-
-    ask.rerank(run, weights, as_json)
 
 
 app.command("sharpen", hidden=True)(rerank)  # its former name
+
+
+@command(epilog="Example: modulekge explain runs/demo France borders Spain -k 3")
+def explain(
+    run: RunArgument,
+    head: Annotated[str, typer.Argument(metavar="HEAD", help="An entity, by name or label.")],
+    relation: Annotated[str, typer.Argument(metavar="RELATION", help="A relation, by name or label.")],
+    tail: Annotated[str, typer.Argument(metavar="TAIL", help="An entity, by name or label.")],
+    k: Annotated[int, typer.Option("-k", help="How many of each kind at most.")] = 5,
+    as_json: Json = False,
+) -> None:
+    """Say why a triple scores as it does: training facts, paths and like entities that speak for it."""
+
+
+@command(epilog="Example: modulekge relations runs/demo --all")
+def relations(
+    run: RunArgument,
+    every: Annotated[bool, typer.Option("--all", help="Show all that the model alone believes.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Say what relations are to each other: symmetric, inverse, equal, composed, commuting."""

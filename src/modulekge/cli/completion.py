@@ -1,5 +1,6 @@
 """What a shell offers for a word that is being typed: of these, those that begin with it."""
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from modulekge.choices import EXPORT_FORMATS, STUDIES, SYNTHETIC_PATTERNS, TRACKERS
@@ -7,9 +8,12 @@ from modulekge.data.benchmarks import SPLITS, WORLD, benchmarks
 from modulekge.models.table import ROWS
 
 
-def models() -> list[str]:
-    """The models by name."""
-    return list(ROWS)
+def _among(names: Iterable[str]) -> Callable[[], list[str]]:
+    return lambda: list(names)
+
+
+models, studies, splits = _among(ROWS), _among(STUDIES), _among(SPLITS)
+patterns, trackers, formats = _among(SYNTHETIC_PATTERNS), _among(TRACKERS), _among(EXPORT_FORMATS)
 
 
 def datasets(incomplete: str) -> list[str]:
@@ -22,31 +26,6 @@ def run_folders() -> list[str]:
     from modulekge.run.listing import find_runs
 
     return sorted(map(str, find_runs(Path("runs"))))
-
-
-def studies() -> list[str]:
-    """The studies by name."""
-    return list(STUDIES)
-
-
-def splits() -> list[str]:
-    """The splits of a data set."""
-    return list(SPLITS)
-
-
-def patterns() -> list[str]:
-    """The structures of a synthetic graph."""
-    return list(SYNTHETIC_PATTERNS)
-
-
-def trackers() -> list[str]:
-    """The trackers by name."""
-    return list(TRACKERS)
-
-
-def formats() -> list[str]:
-    """The formats a run is exported to."""
-    return list(EXPORT_FORMATS)
 
 
 def _paths(incomplete: str) -> list[str]:

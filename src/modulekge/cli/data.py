@@ -2,17 +2,15 @@
 
 import json
 from dataclasses import asdict
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from modulekge.cli.app import (
-    All,
-    DataDir,
-    Json,
-    app,
-    with_graph,
-)
-from modulekge.cli.graph import GraphOptions
+from modulekge.choices import SYNTHETIC_PATTERNS
+from modulekge.cli import completion
+from modulekge.cli.app import All, DataDir, GraphOptions, Json, app, command
 
 data_app = typer.Typer(
     help="Look at data sets ('data list', 'info DATA', 'doctor DATA'), or make one ('data synth')."
@@ -35,31 +33,62 @@ def data_list(data_dir: DataDir = None, as_json: Json = False) -> None:
     render.console().print(render.datasets_table(benchmarks().values(), places))
 
 
-@data_app.command("info", epilog="Example: modulekge data info graph.csv --columns subject,predicate,object")
-@with_graph
-def data_info(
-    graph: GraphOptions,
-    every: All = False,
-    as_json: Json = False,
-) -> None:
+@command(
+    "info", epilog="Example: modulekge data info graph.csv --columns subject,predicate,object", of=data_app
+)
+def data_info(graph: GraphOptions, every: All = False, as_json: Json = False) -> None:
     """Count a data set: sizes, unseen entities, leaks, cardinality of each relation."""
-    from modulekge.commands import data as commands
-
-    commands.data_info(graph, every, as_json)
 
 
-@data_app.command("doctor", epilog="Example: modulekge data doctor my-graph.tsv")
-@with_graph
-def data_doctor(
-    graph: GraphOptions,
-    as_json: Json = False,
-) -> None:
+@command("doctor", epilog="Example: modulekge data doctor my-graph.tsv", of=data_app)
+def data_doctor(graph: GraphOptions, as_json: Json = False) -> None:
     """Look for what would spoil training or its figures, and reckon what training needs here.
 
     Lines that are no triples, repeated triples, leaks between splits, unseen entities, relations that
     copy, invert or mirror each other, cardinalities; memory and seconds per epoch of the settings that
     'train' would use.
     """
-    from modulekge.commands import data as commands
 
-    commands.data_doctor(graph, as_json)
+
+def _count(text: str) -> int:
+    """Return a whole number that may be written 5e6."""
+    try:
+        value = Decimal(text)
+        if value != int(value):
+            raise ValueError
+    except (InvalidOperation, ValueError, OverflowError):
+        raise typer.BadParameter(f"{text!r} is not a whole number, such as 5000000 or 5e6") from None
+    return int(value)
+
+
+@command(
+    "synth",
+    epilog="Example: modulekge data synth --entities 5e6 --relations 500 --triples 5e7 --out large",
+    of=data_app,
+)
+def data_synth(
+    entities: Annotated[int, typer.Option(parser=_count, metavar="N", help="How many entities.")] = 10_000,
+    relations: Annotated[int, typer.Option(parser=_count, metavar="N", help="How many relations.")] = 20,
+    triples: Annotated[
+        int, typer.Option(parser=_count, metavar="N", help="How many triples, of all splits.")
+    ] = 100_000,
+    pattern: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"{', '.join(SYNTHETIC_PATTERNS)}; repeatable; default: all but random.",
+            autocompletion=completion.patterns,
+        ),
+    ] = None,
+    held_out: Annotated[
+        int, typer.Option(parser=_count, metavar="N", help="How many triples for valid, and for test.")
+    ] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Equal seeds make equal graphs.")] = 0,
+    packed: Annotated[bool, typer.Option("--gzip", help="Pack the files.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder to make.")] = Path("synthetic"),
+    as_json: Json = False,
+) -> None:
+    """Make a graph of any size with known structure, so that quality can be checked at size.
+
+    Each triple of valid and test follows from train by a law of its relations, which their names tell and
+    structure.json lists. Numbers may be written 5e6.
+    """

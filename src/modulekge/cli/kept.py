@@ -1,4 +1,4 @@
-"""Commands that look at runs that were kept."""
+"""Commands on runs that were kept: facts are added, other tools get them, they are listed and compared."""
 
 import json
 from dataclasses import asdict
@@ -7,10 +7,60 @@ from typing import Annotated
 
 import typer
 
-from modulekge.choices import TRACKERS
+from modulekge.choices import EXPORT_FORMATS, TRACKERS
 from modulekge.cli import completion
-from modulekge.cli.app import Json, RunArgument, app
+from modulekge.cli.app import Columns, Descriptions, Json, Labels, RunArgument, Settings, app, command
 from modulekge.run.listing import Order
+
+
+@command(epilog="Example: modulekge add runs/demo new.tsv --out runs/demo-june")
+def add(
+    run: RunArgument,
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="A file of triples, as 'train' reads it.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Run folder to make; default: RUN with -2, -3, ...")
+    ] = None,
+    refresh: Annotated[
+        int, typer.Option(min=0, help="Epochs of training of old and new together afterwards.")
+    ] = 0,
+    settings: Settings = None,
+    columns: Columns = None,
+    labels: Labels = None,
+    descriptions: Descriptions = None,
+    as_json: Json = False,
+) -> None:
+    """Add new facts to a trained run, in seconds, as a new run; RUN itself is not changed.
+
+    Entities and relations keep their ids, their rows and so their scores; new ones are fitted to them.
+    Facts between known ones are known from then on, but move nothing without --refresh.
+    """
+
+
+@command(epilog="Example: modulekge export runs/demo vectors.parquet")
+def export(
+    run: RunArgument,
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="File or folder to make.")],
+    to: Annotated[
+        str | None,
+        typer.Option(help=f"{', '.join(EXPORT_FORMATS)}.", autocompletion=completion.formats),
+    ] = None,
+    without_facts: Annotated[
+        bool, typer.Option("--without-facts", help="hub: leave the graph's triples out.")
+    ] = False,
+    relation: Annotated[str | None, typer.Option(help="rdf: a relation; all unless told.")] = None,
+    head: Annotated[str | None, typer.Option(help="rdf: the head, if one question is asked.")] = None,
+    tail: Annotated[str | None, typer.Option(help="rdf: the tail, if one question is asked.")] = None,
+    k: Annotated[int | None, typer.Option("-k", help="rdf: how many links; 10 unless told.")] = None,
+    prefix: Annotated[str | None, typer.Option(help="rdf: base IRI for names that are not IRIs.")] = None,
+    expansion: Annotated[
+        int | None, typer.Option(help="index: candidates for a question; 64 unless told.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write a run for other tools: arrays, a table, word2vec, a folder to share, an index, RDF.
+
+    The ending of TARGET names the format where it can: .parquet, .vec, .nt, .ttl. Nothing is overwritten.
+    """
 
 
 @app.command(epilog="Example: modulekge runs runs/studies --sort mrr")
@@ -36,7 +86,7 @@ def runs(
         render.console(stderr=True).print(f"no runs in {folder}; 'modulekge train' makes one")
 
 
-@app.command(epilog="Example: modulekge compare runs/a runs/b --out curves.svg")
+@command(epilog="Example: modulekge compare runs/a runs/b --out curves.svg")
 def compare(
     runs: Annotated[
         list[Path],
@@ -48,17 +98,11 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Lay runs side by side: the settings that differ, the metrics, the curves of valid MRR."""
-    from modulekge.commands import kept
-
-    kept.compare(runs, out, as_json)
 
 
-@app.command(epilog="Example: modulekge track runs/wn --to tensorboard")
+@command(epilog="Example: modulekge track runs/wn --to tensorboard")
 def track(
     run: RunArgument,
     to: Annotated[str, typer.Option(help=f"{', '.join(TRACKERS)}.", autocompletion=completion.trackers)],
 ) -> None:
     """Send a run that was kept to a tracker: its settings, every epoch, its report on test."""
-    from modulekge.commands import kept
-
-    kept.track(run, to)

@@ -5,10 +5,10 @@ from typing import Annotated
 import typer
 
 from modulekge.choices import PARAMETRIZATIONS
-from modulekge.cli.app import Json, app
+from modulekge.cli.app import Json, command
 
 
-@app.command(epilog="Example: modulekge models --parametrization exponential")
+@command(epilog="Example: modulekge models --parametrization exponential")
 def models(
     parametrization: Annotated[
         str, typer.Option(help=f"Parametrization of unit elements: {', '.join(PARAMETRIZATIONS)}.")
@@ -22,6 +22,3 @@ def models(
     under the parametrization (entity / relation), query the length of the vector that meets the entity table;
     k is the number of blocks.
     """
-    from modulekge.commands import models
-
-    models.models(parametrization, cite, as_json)

@@ -7,15 +7,7 @@ import typer
 
 from modulekge.choices import TRACKERS
 from modulekge.cli import completion
-from modulekge.cli.app import (
-    All,
-    Json,
-    RunArgument,
-    Settings,
-    app,
-    with_graph,
-)
-from modulekge.cli.graph import GraphOptions
+from modulekge.cli.app import GraphOptions, Json, RunArgument, Settings, command
 
 Track = Annotated[
     list[str] | None,
@@ -25,8 +17,7 @@ Track = Annotated[
 ]
 
 
-@app.command(epilog="Example: modulekge train WN18RR --model ModulE-HH --set train.epochs=40 --out runs/wn")
-@with_graph
+@command(epilog="Example: modulekge train WN18RR --model ModulE-HH --set train.epochs=40 --out runs/wn")
 def train(
     graph: GraphOptions,
     model: Annotated[
@@ -43,38 +34,45 @@ def train(
     ] = None,
     settings: Settings = None,
     track: Track = None,
-    dry_run: Annotated[bool, typer.Option(help="Print the settings and stop.")] = False,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1,
+            help="Choose settings by rule for so much time on this machine, with what follows training.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option(help="Print the settings, and the time they would take, and stop.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Train a model on a graph, keep the run, and report on its test split.
 
     Without --recipe, the recipe that belongs to this data set and model is used; where there is none,
-    settings are chosen by rule from the size of the graph and the machine, and the reasons are shown.
+    settings are chosen by rule from the size of the graph, the time given and steps timed on this machine,
+    and the reasons are shown. Without --minutes that is 5 to 15 minutes, the more the larger the graph.
     Ctrl-C or SIGTERM ends training after the epoch under way; 'modulekge resume' goes on.
     """
-    from modulekge.commands import runs
-
-    runs.train(graph, model, out, recipe, settings, track, dry_run, as_json)
 
 
-@app.command(epilog="Example: modulekge resume runs/wn --set train.epochs=100")
+@command(epilog="Example: modulekge resume runs/wn --set train.epochs=100")
 def resume(run: RunArgument, settings: Settings = None, track: Track = None, as_json: Json = False) -> None:
     """Go on with a run that was interrupted, also in its last report, or that should train for longer."""
-    from modulekge.commands import runs
-
-    runs.resume(run, settings, track, as_json)
 
 
-@app.command(epilog="Example: modulekge evaluate runs/wn --split valid --json")
+@command(epilog="Example: modulekge evaluate runs/wn --split valid --json")
 def evaluate(
     run: RunArgument,
     split: Annotated[
         str, typer.Option(help="train, valid or test.", autocompletion=completion.splits)
     ] = "test",
-    every: All = False,
+    every: Annotated[
+        bool,
+        typer.Option("--all", help="Rank every triple, also of a very large split; show every relation."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Rank every question of a split and report MRR, Hits@K and MR, with the protocol."""
-    from modulekge.commands import runs
+    """Rank the questions of a split and report MRR, Hits@K and MR, with the protocol.
 
-    runs.evaluate(run, split, every, as_json)
+    Of a split with more than 10 billion scores (questions times entities) a sample is ranked.
+    """

@@ -6,15 +6,12 @@ from typing import Annotated
 import typer
 
 from modulekge.cli import completion
-from modulekge.cli.app import app
+from modulekge.cli.app import command
 
-_TOKEN = "MODULEKGE_TOKEN"
-
-
-_LEAST = 8  # characters of a token
+TOKEN = "MODULEKGE_TOKEN"
 
 
-@app.command(epilog="Example: modulekge serve runs/demo --port 8000")
+@command(epilog="Example: modulekge serve runs/demo --port 8000")
 def serve(
     runs: Annotated[
         list[Path],
@@ -28,7 +25,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
     token_file: Annotated[
         Path | None,
-        typer.Option(help=f"File with a token that requests must bear; also the variable {_TOKEN}."),
+        typer.Option(help=f"File with a token that requests must bear; also the variable {TOKEN}."),
     ] = None,
     public: Annotated[
         bool, typer.Option("--public", help="Let any machine that reaches this one ask without a token.")
@@ -42,6 +39,3 @@ def serve(
 
     Only this machine can reach it, unless --host says otherwise; then a token is needed, or --public.
     """
-    from modulekge.commands import serve
-
-    serve.serve(runs, port, host, token_file, public, allow_host, batch)

@@ -1,4 +1,4 @@
-"""The command that reproduces the paper's tables and figures."""
+"""The commands that search for settings, and that reproduce the paper's tables and figures."""
 
 from math import inf
 from pathlib import Path
@@ -6,12 +6,40 @@ from typing import Annotated
 
 import typer
 
-from modulekge.choices import STUDIES
+from modulekge.choices import SEARCH_SPACES, STUDIES
 from modulekge.cli import completion
-from modulekge.cli.app import app
+from modulekge.cli.app import GraphOptions, Json, Settings, command
 
 
-@app.command(epilog="Example: modulekge reproduce results --dataset WN18RR --models ModulE-HH --seeds 3")
+@command(epilog="Example: modulekge tune UMLS --trials 30 --minutes 20 --workers 2")
+def tune(
+    graph: GraphOptions,
+    space: Annotated[str, typer.Option(help=f"What to search: {' or '.join(SEARCH_SPACES)}.")] = "wide",
+    model: Annotated[str | None, typer.Option(help="Search the settings of this model only.")] = None,
+    trials: Annotated[int, typer.Option(min=1, help="How many trainings, counting earlier ones.")] = 50,
+    minutes: Annotated[float, typer.Option(min=0.0, help="Begin none after so long.")] = 60.0,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that search together.")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**31 - 1, help="Of the search; train.seed is that of a training.")
+    ] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the search; default: runs/tune-DATA-SPACE.")
+    ] = None,
+    storage: Annotated[
+        str | None, typer.Option(help="File or address of a database; default: tuning.db in the folder.")
+    ] = None,
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """Search for the settings with the best valid MRR, and write them as a recipe.
+
+    What --set fixes is not searched; what is neither fixed nor searched is chosen by rule, as 'train' does.
+    Poor trials are ended early. Test is never touched. Ctrl-C keeps everything, and the same command goes
+    on; the same command in another terminal helps.
+    """
+
+
+@command(epilog="Example: modulekge reproduce results --dataset WN18RR --models ModulE-HH --seeds 3")
 def reproduce(
     study: Annotated[
         str,
@@ -55,8 +83,3 @@ def reproduce(
     table when and by which code each figure was made. --retrain FOLDER trains everything anew and compares.
     Ctrl-C keeps what is done, and the same command goes on. --out writes Markdown, CSV, SVG and PNG.
     """
-    from modulekge.commands import studies
-
-    studies.reproduce(
-        study, dataset, models, seeds, quick, stored_only, retrain, workers, minutes, results, runs, out
-    )

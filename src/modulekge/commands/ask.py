@@ -1,31 +1,28 @@
-"""Commands that ask a run: predict, links, score; calibrate and sharpen, which make answers better."""
+"""Commands that ask a run: for answers, better ones (calibrate, rerank), and why (explain, relations)."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import RenderableType
 
 from modulekge import render
-from modulekge.answers.links import Chunk
 from modulekge.answers.predictor import Predictor
 from modulekge.answers.questions import Answer, Link, Question
 from modulekge.answers.triples import NamedTriples
 from modulekge.answers.type_constraints import Types
-from modulekge.cli.graph import split_columns
-from modulekge.commands.graph import print_notes, print_untrained
+from modulekge.cli.app import split_columns
+from modulekge.commands.graph import print_found, print_notes, print_untrained
 from modulekge.commands.runs import make_calibration, on_device
 from modulekge.config import RerankConfig, make_config
 from modulekge.errors import ConfigError, QuestionError
-from modulekge.evaluation.rerank import MOST_QUESTIONS, WEIGHTS, Sums, Weighed, weigh
+from modulekge.evaluation.rerank import MOST_QUESTIONS, WEIGHTS, Weighed, weigh
+from modulekge.explanations.explanation import explain as explain_by_name
+from modulekge.explanations.relation_patterns import relation_patterns
 from modulekge.run.calibrate import PICTURES, write_reliability
 from modulekge.run.rerank import rerank_with
 from modulekge.run.rows import WRITERS, Rows, check_target
 from modulekge.run.run import load
-
-Out = Annotated[Path | None, typer.Option(help=f"Write a new file instead of a table: {', '.join(WRITERS)}.")]
 
 
 def predict(
@@ -71,7 +68,8 @@ def links(
     asked = _asked(run)
     dataset, types = asked.run.dataset, _types(not any_type)
     sides = asked.link_candidates(relation, types)
-    with render.progress_display("asking", sum(heads for heads, _ in sides), _heads) as watch:
+    total = sum(heads for heads, _ in sides)
+    with render.progress_display("asking", total, lambda chunk: chunk.heads) as watch:
         found = asked.links(relation, k, watch, types)
     if not any_type:
         _say_candidates(sum(h * t for h, t in sides), len(sides) * len(dataset.entities) ** 2, "triples")
@@ -114,18 +112,16 @@ def rerank(run: Path, weights: str | None, as_json: bool) -> None:
     questions = min(2 * len(loaded.dataset.valid), MOST_QUESTIONS)
     found = Weighed((), 0)
     if given is None or questions:
-        with render.progress_display("reranking", questions, _weighed) as watch:
+        with render.progress_display("reranking", questions, lambda sums: int(sums[-1])) as watch:
             found = weigh(loaded.scorer, loaded.dataset, watch, (given,) if given else WEIGHTS)
     kept = given or found.best[0]
     reranked = rerank_with(loaded, kept)
     changed = reranked is not loaded
     if changed and questions:
         make_calibration(reranked)
-    if as_json:
-        print(json.dumps(asdict(found) | {"kept": asdict(kept)}))
-    else:
-        advice = f"; 'modulekge evaluate {run}' reports on test" if len(loaded.dataset.test) else ""
-        render.console().print(render.weighed_view(found, kept, changed, advice))
+    advice = f"; 'modulekge evaluate {run}' reports on test" if len(loaded.dataset.test) else ""
+    weighed = asdict(found) | {"kept": asdict(kept)}
+    print_found(weighed, lambda: render.weighed_view(found, kept, changed, advice), as_json)
 
 
 def _weights(text: str) -> RerankConfig:
@@ -139,14 +135,6 @@ def _weights(text: str) -> RerankConfig:
     return make_config([layer], "--weights").rerank
 
 
-def _weighed(sums: Sums) -> int:
-    return int(sums[-1])
-
-
-def _heads(chunk: Chunk) -> int:
-    return chunk.heads
-
-
 def _check_out(out: Path | None) -> None:
     if out:
         check_target(out, WRITERS)
@@ -156,6 +144,8 @@ def _asked(path: Path) -> Predictor:
     """Load a run to be asked, and say what there is to know of its graph."""
     run = on_device(load(path))
     print_notes(run.dataset)
+    if unfinished := run.folder.unfinished():
+        typer.echo(f"{path}: {unfinished}; 'modulekge resume {path}' goes on", err=True)
     return Predictor(run)
 
 
@@ -182,3 +172,18 @@ def _give(rows: Rows, view: RenderableType, out: Path | None, as_json: bool) -> 
         print(rows.json_lines(), end="")
     elif not out:
         render.console().print(view)
+
+
+def explain(run: Path, head: str, relation: str, tail: str, k: int, as_json: bool) -> None:
+    """Say why a triple scores as it does: training facts, paths and like entities that speak for it."""
+    loaded = load(run)
+    print_notes(loaded.dataset)
+    explanation = explain_by_name(loaded, head, relation, tail, k)
+    print_untrained(loaded.dataset, head, tail)
+    print_found(asdict(explanation), lambda: render.explanation_view(explanation), as_json)
+
+
+def relations(run: Path, every: bool, as_json: bool) -> None:
+    """Say what relations are to each other: symmetric, inverse, equal, composed, commuting."""
+    algebra = relation_patterns(run)
+    print_found(asdict(algebra), lambda: render.relation_patterns_view(algebra, every), as_json)

@@ -5,32 +5,24 @@ from dataclasses import asdict
 from pathlib import Path
 
 from modulekge import render
-from modulekge.cli.graph import GraphOptions, split_columns
-from modulekge.commands.graph import open_graph
+from modulekge.cli.app import GraphOptions, split_columns
+from modulekge.commands.graph import open_graph, print_found
 from modulekge.data.doctor import Finding, examine, examine_files
 from modulekge.data.statistics import survey
+from modulekge.data.synthetic.generate import STRUCTURES, synthesise
+from modulekge.data.writing import structure, totals, write_graph
 from modulekge.errors import DataError
 from modulekge.run.estimate import Estimate, needs
-from modulekge.run.train import resolve
+from modulekge.run.plan import resolve
 
 
-def data_info(
-    graph: GraphOptions,
-    every: bool,
-    as_json: bool,
-) -> None:
+def data_info(graph: GraphOptions, every: bool, as_json: bool) -> None:
     """Count a data set: sizes, unseen entities, leaks, cardinality of each relation."""
     found = survey(open_graph(graph))
-    if as_json:
-        print(json.dumps(asdict(found), ensure_ascii=False))
-    else:
-        render.console().print(render.statistics_view(found, every))
+    print_found(asdict(found), lambda: render.statistics_view(found, every), as_json)
 
 
-def data_doctor(
-    graph: GraphOptions,
-    as_json: bool,
-) -> None:
+def data_doctor(graph: GraphOptions, as_json: bool) -> None:
     """Look for what would spoil training or its figures, and reckon what training needs here."""
     try:
         dataset = open_graph(graph)
@@ -55,3 +47,25 @@ def data_doctor(
 def _print_json(found: tuple[Finding, ...], needed: Estimate | None) -> None:
     parts = {"findings": [asdict(finding) for finding in found], "needs": needed and asdict(needed)}
     print(json.dumps(parts, ensure_ascii=False))
+
+
+def data_synth(
+    entities: int,
+    relations: int,
+    triples: int,
+    pattern: list[str] | None,
+    held_out: int,
+    seed: int,
+    packed: bool,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Make a graph of any size with known structure, so that quality can be checked at size."""
+    graph = synthesise(entities, relations, triples, pattern or STRUCTURES, held_out, seed)
+    with render.progress_display("writing", triples, len) as watch:
+        write_graph(graph, out, packed, watch)
+    if as_json:
+        print(json.dumps({**structure(graph), "path": str(out)}))
+    else:
+        render.console().print(render.synthetic_view(graph, totals(graph)))
+    render.console(stderr=True).print(f"kept in {out}; train on it: modulekge train {out}")

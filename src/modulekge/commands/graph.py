@@ -1,20 +1,35 @@
-"""Reading the graph that a command names, and what is to be said of it."""
+"""What commands share: reading the graph that one names, and printing what was found."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from rich.console import RenderableType
 
 from modulekge import render
-from modulekge.cli.graph import GraphOptions, split_columns
+from modulekge.cli.app import GraphOptions, split_columns
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
 
 
 def open_graph(graph: GraphOptions) -> Dataset:
     """Return the data set that DATA and its options name."""
-    return open_dataset(
-        graph.data,
-        graph.data_dir,
-        columns=split_columns(graph.columns),
-        labels=graph.labels,
-        descriptions=graph.descriptions,
-    )
+    with render.working(f"reading {graph.data}"):
+        return open_dataset(
+            graph.data,
+            graph.data_dir,
+            columns=split_columns(graph.columns),
+            labels=graph.labels,
+            descriptions=graph.descriptions,
+        )
+
+
+def print_found(found: Any, view: Callable[[], RenderableType], as_json: bool) -> None:
+    """Print JSON for a program, or a view of it for people."""
+    if as_json:
+        print(json.dumps(found, ensure_ascii=False))
+    else:
+        render.console().print(view())
 
 
 def print_notes(dataset: Dataset) -> None:

@@ -1,14 +1,87 @@
-"""Commands that look at runs that were kept."""
+"""Commands on runs that were kept: facts are added, other tools get them, they are compared."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 from modulekge import render
+from modulekge.cli.app import split_columns
+from modulekge.commands.graph import print_found, print_notes
+from modulekge.config import parse_setting
+from modulekge.data.addition import enlarge
+from modulekge.data.reading import read_facts
+from modulekge.exports.formats import export as export_run
+from modulekge.run.add import fold_in, train_on
 from modulekge.run.comparison import compare as compare_runs
 from modulekge.run.comparison import write_comparison
+from modulekge.run.drift import drift
 from modulekge.run.folder import RunFolder
+from modulekge.run.run import load
 from modulekge.run.trackers import send
+
+
+def add(
+    run: Path,
+    new: Path,
+    out: Path | None,
+    refresh: int,
+    settings: list[str] | None,
+    columns: str | None,
+    labels: Path | None,
+    descriptions: Path | None,
+    as_json: bool,
+) -> None:
+    """Add new facts to a trained run, in seconds, as a new run; RUN itself is not changed."""
+    err, source = render.console(stderr=True), load(run)
+    facts = read_facts(new, split_columns(columns), labels, descriptions)
+    addition = enlarge(source.dataset, facts)
+    for note in addition.notes:
+        err.print(note)
+    folder = fold_in(source, addition, out, [parse_setting(text) for text in settings or ()])
+    with render.TrainingDisplay(max(1, refresh), 1) as display:
+        try:
+            for event in train_on(folder, refresh):
+                display.show(event)
+        except KeyboardInterrupt:
+            err.print(f"the facts are in {folder.path}; 'modulekge resume {folder.path}' goes on training")
+            raise
+    moved = drift(source, load(folder.path)) if refresh else None
+    found = {"run": str(folder.path), **addition.counts(), "drift": moved and asdict(moved)}
+    print_found(found, lambda: render.addition_view(addition.counts(), moved), as_json)
+    unmoved = addition.counts()["between_known"]
+    if unmoved and not refresh:
+        err.print(f"facts between known entities ({unmoved:,}) move nothing; --refresh 5 trains on them")
+    err.print(render.kept_in(folder.path))
+
+
+def export(
+    run: Path,
+    target: Path,
+    to: str | None,
+    without_facts: bool,
+    relation: str | None,
+    head: str | None,
+    tail: str | None,
+    k: int | None,
+    prefix: str | None,
+    expansion: int | None,
+    as_json: bool,
+) -> None:
+    """Write a run for other tools: arrays, a table, word2vec, a folder to share, an index, RDF."""
+    given = {
+        "without_facts": without_facts or None,
+        "relation": relation,
+        "head": head,
+        "tail": tail,
+        "k": k,
+        "prefix": prefix,
+        "expansion": expansion,
+    }
+    options = {name: value for name, value in given.items() if value is not None}
+    loaded = load(run)
+    print_notes(loaded.dataset)
+    written = export_run(loaded, target, to, **options)
+    found = {**asdict(written), "path": str(written.path)}
+    print_found(found, lambda: f"{written.path}: {written.note}", as_json)
 
 
 def compare(runs: list[Path], out: Path | None, as_json: bool) -> None:
@@ -16,10 +89,7 @@ def compare(runs: list[Path], out: Path | None, as_json: bool) -> None:
     comparison = compare_runs(runs)
     if out:
         write_comparison(comparison, out)
-    if as_json:
-        print(json.dumps(asdict(comparison), ensure_ascii=False))
-    else:
-        render.console().print(render.comparison_view(comparison))
+    print_found(asdict(comparison), lambda: render.comparison_view(comparison), as_json)
 
 
 def track(run: Path, to: str) -> None:

@@ -14,20 +14,22 @@ import typer
 from rich.console import Console
 
 from modulekge import render
-from modulekge.cli.graph import GraphOptions
+from modulekge.cli.app import GraphOptions
 from modulekge.commands.graph import open_graph, print_notes
 from modulekge.config import parse_setting, write_config
 from modulekge.data.benchmarks import Split
 from modulekge.errors import ConfigError, EndedError, LostError
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.evaluate import evaluate as evaluate_model
-from modulekge.evaluation.odds import ScoredBatch
+from modulekge.evaluation.evaluate import ranked_triples
+from modulekge.evaluation.odds import count_questions
 from modulekge.evaluation.report import Report
 from modulekge.run.calibrate import calibrate as calibrate_run
 from modulekge.run.folder import RunFolder
+from modulekge.run.plan import plan
 from modulekge.run.run import Run, load
 from modulekge.run.trackers import Tracker, Tracking, make_trackers
-from modulekge.run.train import continue_run, default_folder, plan
+from modulekge.run.train import continue_run, default_folder
 from modulekge.training.optimizers import pick_device
 from modulekge.training.records import EpochProgress, EpochRecord
 from modulekge.workers import lost, many, restarted, workers
@@ -40,46 +42,46 @@ def train(
     recipe: Path | None,
     settings: list[str] | None,
     track: list[str] | None,
+    minutes: float | None,
     dry_run: bool,
     as_json: bool,
 ) -> None:
     """Train a model on a graph, keep the run, and report on its test split."""
     if many() and out is None and not dry_run:
         raise ConfigError("--out is missing: name the run folder, so that every process finds it")
-    trackers: dict[str, Tracker] = {}
 
     def begin() -> Path:
         dataset = open_graph(graph)
         print_notes(dataset)
-        planned = plan(dataset, model, map(parse_setting, settings or ()), recipe)
+        with render.working("planning: some steps are taken and timed"):
+            planned = plan(dataset, model, map(parse_setting, settings or ()), recipe, minutes)
+            seconds, times = planned.time()
         config = planned.config
         path = out or default_folder(config)
-        trackers.update(make_trackers(track or (), path))
+        make_trackers(track or (), path)  # what is not installed shows before anything is made
         if not dry_run:
             RunFolder.create(path, config, dataset)
         if planned.choices:
             render.console(stderr=True).print(render.choices_view(planned.choices))
+        if times.measured or dry_run:
+            render.console(stderr=True).print(render.time_view(seconds, times))
         if dry_run:
             print(write_config(config), end="")
         return path
 
     if restarted() and out and (out / "config.toml").exists():
-        _resume(out, [], track, as_json)
+        resume(out, None, track, as_json)
         return
     path = Path(workers().on_main(begin))
     if not dry_run:
-        _train(RunFolder(path), [], trackers, as_json)
+        resume(path, None, track, as_json)
 
 
 def resume(run: Path, settings: list[str] | None, track: list[str] | None, as_json: bool) -> None:
     """Go on with a run that was interrupted, also in its last report, or that should train for longer."""
-    _resume(run, [parse_setting(text) for text in settings or ()], track, as_json)
-
-
-def _resume(run: Path, settings: list[dict[str, Any]], track: list[str] | None, as_json: bool) -> None:
     folder, trackers = RunFolder.existing(run), dict[str, Tracker]()
     workers().on_main(lambda: trackers.update(make_trackers(track or (), folder.path)))
-    _train(folder, settings, trackers, as_json)
+    _train(folder, [parse_setting(text) for text in settings or ()], trackers, as_json)
 
 
 def _train(
@@ -97,8 +99,9 @@ def _train(
             stopped = _watch(folder, first, events, tracking, as_json)
             if stopped:
                 err.print(f"stopped after epoch {stopped}; 'modulekge resume {folder.path}' goes on")
+                err.print("or ask it as it is; 'modulekge evaluate' and 'modulekge calibrate' measure it")
                 return
-        tracking.finish(_evaluate(folder.path, "test", every=False, as_json=as_json))
+        tracking.finish(evaluate(folder.path, "test", every=False, as_json=as_json))
     if not workers().is_main:
         return
     if many():
@@ -185,13 +188,13 @@ def _end(number: int, frame: Any) -> None:
     raise lost()
 
 
-def evaluate(run: Path, split: str, every: bool, as_json: bool) -> None:
-    """Rank every question of a split and report MRR, Hits@K and MR, with the protocol."""
-    _evaluate(run, split, every, as_json)
-
-
-def _evaluate(path: Path, split: str, every: bool, as_json: bool) -> Report:
-    run, report = _ranked(path, split)
+def evaluate(run: Path, split: str, every: bool, as_json: bool) -> Report:
+    """Rank the questions of a split and report MRR, Hits@K and MR, with the protocol."""
+    loaded = on_device(load(run, workers(RunFolder.existing(run).config().train.shards)))
+    whole = loaded.dataset[split]  # which refuses what is no split
+    triples = whole if every else ranked_triples(loaded.dataset, cast(Split, split))
+    with render.progress_display("ranking", 2 * len(triples), lambda ranks: len(ranks.above)) as watch:
+        report = evaluate_model(loaded.scorer, loaded.dataset, cast(Split, split), watch, triples)
     if workers().is_main:
         try:  # who may not write into the folder has seen it, and it is kept if nobody reads it
             if as_json:
@@ -199,28 +202,16 @@ def _evaluate(path: Path, split: str, every: bool, as_json: bool) -> Report:
             else:
                 render.console().print(render.report_view(report, every))
         finally:
-            run.check_current()
-            run.folder.save_report(report)
+            loaded.check_current()
+            loaded.folder.save_report(report)
     return report
-
-
-def _ranked(path: Path, split: str) -> tuple[Run, Report]:
-    """Rank a split with all processes that there are."""
-    run = on_device(load(path, workers(RunFolder.existing(path).config().train.shards)))
-    questions = 2 * len(run.dataset[split])  # which refuses what is no split
-    with render.ranking_display(questions) as watch:
-        return run, evaluate_model(run.scorer, run.dataset, cast(Split, split), watch)
 
 
 def make_calibration(run: Run) -> Calibration:
     """Calibrate a run with a display."""
-    questions = 2 * (len(run.dataset.valid) + len(run.dataset.test))
-    with render.progress_display("calibrating", questions, _answered) as watch:
+    questions = sum(count_questions(run.dataset, split) for split in ("valid", "test"))
+    with render.progress_display("calibrating", questions, lambda asked: len(asked.relations)) as watch:
         return calibrate_run(on_device(run), watch)
-
-
-def _answered(asked: ScoredBatch) -> int:
-    return len(asked.rows)
 
 
 def on_device(run: Run) -> Run:

@@ -7,10 +7,8 @@ from typing import Any
 
 import typer
 
+from modulekge.cli.serve import TOKEN
 from modulekge.errors import ConfigError
-
-_TOKEN = "MODULEKGE_TOKEN"
-
 
 _LEAST = 8  # characters of a token
 
@@ -41,10 +39,10 @@ def _server() -> Any:
 def _token(file: Path | None) -> str | None:
     """Read the token that requests must bear, if one was given; it never stands on the command line."""
     try:
-        token = file.read_text("utf-8").strip() if file else os.environ.get(_TOKEN)
+        token = file.read_text("utf-8").strip() if file else os.environ.get(TOKEN)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: cannot be read ({error}); write a token into it") from None
     if token is not None and not (len(token) >= _LEAST and token.isascii() and token.isprintable()):
-        place = str(file) if file else _TOKEN
+        place = str(file) if file else TOKEN
         raise ConfigError(f"{place}: holds no token; it takes at least {_LEAST} printable ASCII characters")
     return token

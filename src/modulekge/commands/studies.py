@@ -1,16 +1,66 @@
-"""The command that reproduces the paper's tables and figures."""
+"""The commands that search for settings, and that reproduce the paper's tables and figures."""
 
+import json
+import shlex
 from collections.abc import Sequence
 from contextlib import closing, suppress
+from dataclasses import asdict
 from pathlib import Path
 
 from modulekge import render
+from modulekge.cli.app import GraphOptions
+from modulekge.commands.graph import open_graph
+from modulekge.config import parse_setting
 from modulekge.errors import RunError
+from modulekge.models.spec import named
+from modulekge.studies import tuning
 from modulekge.studies.catalogue import study_named
 from modulekge.studies.cell import Cell, cell_config, read_result
 from modulekge.studies.render import write_study
 from modulekge.studies.several import run_cells
 from modulekge.studies.study import made_by
+
+
+def tune(
+    graph: GraphOptions,
+    space: str,
+    model: str | None,
+    trials: int,
+    minutes: float,
+    workers: int,
+    seed: int,
+    out: Path | None,
+    storage: str | None,
+    settings: list[str] | None,
+    as_json: bool,
+) -> None:
+    """Search for the settings with the best valid MRR, and write them as a recipe."""
+    dataset = open_graph(graph)
+    fixed = [parse_setting(text) for text in settings or ()]
+    if model:
+        fixed.insert(0, {"model": {"name": named(model).name}})
+    folder = out or Path("runs") / f"tune-{dataset.name}-{space}"
+    database = storage or str(folder / "tuning.db")
+    search = tuning.Search.of(dataset, tuning.space_named(space), fixed, database)
+    study = tuning.open_study(search, seed)
+    recipe, err = folder / "best.toml", render.console(stderr=True)
+    with (
+        suppress(KeyboardInterrupt),
+        tuning.more_workers(search, workers - 1, seed, trials, minutes),
+        render.TuningDisplay(trials) as display,
+        closing(tuning.tune(search, study, trials, minutes)) as events,
+    ):
+        for event in events:
+            display.show(event, tuning.finished(study), tuning.ranking(study))
+    best = tuning.write_best(study, recipe)
+    if as_json:
+        print(json.dumps({**asdict(best), "trials": tuning.finished(study), "recipe": str(recipe)}))
+    else:
+        render.console().print(render.trials_table(tuning.ranking(study)))
+    if tuning.finished(study) < trials:
+        err.print(f"{tuning.finished(study)} of {trials} trials done; the same command goes on")
+    command = shlex.join(["modulekge", "train", graph.data, *graph.words(), "--recipe", str(recipe)])
+    err.print(f"kept in {recipe}; train it: {command}")
 
 
 def reproduce(

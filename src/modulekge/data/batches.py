@@ -9,8 +9,14 @@ from modulekge.shapes import Ids
 
 
 def batches(
-    count: int, size: int, seed: int, epoch: int, device: torch.device | None = None
+    count: int, size: int, seed: int, epoch: int, device: torch.device | None = None, parts: int = 1
 ) -> Iterator[Ids]:
-    """Yield the numbers 0 .. count - 1 in pieces, in the order drawn for (seed, epoch)."""
-    order = torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(count))
-    yield from torch.split(order.to(device), size)
+    """Yield the numbers 0 .. count - 1 in pieces, in the order drawn for (seed, pass).
+
+    An epoch is one of the ``parts`` of a pass, which in turn yield each number once.
+    """
+    parts = min(parts, count)
+    whole, part = divmod(epoch - 1, parts)
+    order = torch.from_numpy(np.random.default_rng([seed, whole + 1]).permutation(count))
+    bounds = [count * i // parts for i in (part, part + 1)]
+    yield from torch.split(order[slice(*bounds)].to(device), size)

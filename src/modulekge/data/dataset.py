@@ -63,8 +63,11 @@ class Dataset:
         return 2 * len(self.relations)
 
     def questions(self, split: Split) -> Triples:
-        """Return the triples of a split, then their reciprocals $(t, r + |R|, h)$."""
-        triples = self[split]
+        """Return the triples of a split, then their reciprocals."""
+        return self.with_inverses(self[split])
+
+    def with_inverses(self, triples: Triples) -> Triples:
+        """Return the triples, then their reciprocals $(t, r + |R|, h)$."""
         shift = torch.tensor([0, len(self.relations), 0])
         return torch.cat([triples, triples.flip(1) + shift])
 

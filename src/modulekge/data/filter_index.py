@@ -57,6 +57,28 @@ class FilterIndex:
         found = torch.searchsorted(self._codes, wanted).clamp(max=len(self._codes) - 1)
         return (self._codes[found] == wanted) & (counts > 0)[:, None]
 
+    def among_shared(
+        self, heads: Ids, relations: Ids, tails: Int[Tensor, " k"]
+    ) -> tuple[Bool[Tensor, "q k"], Int[Tensor, " b"]]:
+        """Say which of the same tails are known answers to each question; return a row for each question.
+
+        Questions that are asked more than once share a row. The few known answers are looked up among the
+        tails, and not the many tails among the known answers.
+        """
+        asked, rows_of = torch.unique(heads * self.n_relations + relations, return_inverse=True)
+        rows, known = self.of_questions(asked // self.n_relations, asked % self.n_relations)
+        tails, order = tails.sort()
+        first = torch.searchsorted(tails, known)
+        counts = torch.searchsorted(tails, known, right=True) - first
+        hit = counts.nonzero()[:, 0]  # a tail that was drawn twice is hit twice
+        counts, first = counts[hit], first[hit]
+        within = torch.arange(int(counts.sum()), device=tails.device)
+        within -= torch.repeat_interleave(counts.cumsum(0) - counts, counts)
+        mask = torch.zeros(len(asked), len(tails), dtype=torch.bool, device=tails.device)
+        places = torch.repeat_interleave(first, counts) + within
+        mask[torch.repeat_interleave(rows[hit], counts), order[places]] = True
+        return mask, rows_of
+
     @cached_property
     def _codes(self) -> Int[Tensor, " answers"]:
         """Each answer as one number, ascending: where its question stands, then its tail."""

@@ -23,7 +23,6 @@ from modulekge.data.benchmarks import (
     SPLITS,
     WORLD,
     Benchmark,
-    benchmarks,
     cache_dir,
     local_folder,
     name_or_path,
@@ -56,7 +55,7 @@ def open_dataset(
     name = name_or_path(where)
     if name == WORLD:
         return read_dataset(HERE / WORLD, seed, chosen, *texts)
-    if benchmark := benchmarks().get(name):
+    if benchmark := named(name):
         folder = local_folder(benchmark, data_dir) or download(benchmark, cache_dir())
         return _checked(read_dataset(folder, seed, chosen, *texts), benchmark, folder)
     dataset = read_dataset(Path(where), seed, chosen, *texts)

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from modulekge.data.dataset import Dataset
@@ -37,9 +37,21 @@ _BORROWED = 10  # triples' worth of all relations' data that each line is fitted
 _KEPT_MARGINS = 1000  # of a line; more would only make the file larger
 _COVERAGE = 0.9  # of the answer sets that are measured
 _MOST_STEPS = 200
-_FINE = 64  # cells per unit of asinh x, so that a cell is 1/64 wide near 0 and 1/64 of x far from it
-_REACH = math.ceil(math.asinh(FARTHEST) * _FINE)
-_CENTRES = torch.sinh((torch.arange(-_REACH, _REACH, dtype=torch.float64) + 0.5) / _FINE)
+# Log-odds are counted in cells by the leading bits of a float32: sign, exponent, and 6 of the fraction, so
+# that a cell is at most 1/64 of x wide; all below 1/64 are in the cell of 0
+_BITS = 17  # that are left out
+
+
+def _leading(x: float) -> int:
+    """Return the leading bits of a positive number."""
+    return int(torch.tensor(x, dtype=torch.float32).view(torch.int32)) >> _BITS
+
+
+_LEAST = _leading(1 / 64)
+_REACH = _leading(FARTHEST) - _LEAST
+_EDGES = (torch.arange(_REACH + 2, dtype=torch.int32) + _LEAST << _BITS).view(torch.float32).double()
+_ABOVE = (_EDGES[1:-1] + _EDGES[2:]) / 2
+_CENTRES = torch.cat([-_ABOVE.flip(0), torch.zeros(1), _ABOVE])
 
 
 @dataclass(frozen=True)
@@ -133,7 +145,8 @@ def calibrate(scorer: Scorer, dataset: Dataset, watch: Watch = iter) -> Calibrat
     """Fit probabilities and answer sets to valid, and measure them on test; ``watch`` may show the batches.
 
     A relation and direction with at least 20 valid triples has a line of its own, fitted to its own data and
-    to 10 triples' worth of everyone's; the others share one. At most 65,536 questions of a split are asked.
+    to 10 triples' worth of everyone's; the others share one. Of a large split, some of the questions are
+    asked, evenly spaced (:func:`modulekge.evaluation.odds.most_questions`).
     """
     dataset.check_split("valid", "to calibrate on; hold some out")
     counts = torch.bincount(dataset.questions("valid")[:, 1], minlength=dataset.n_relations_with_inverses)
@@ -158,17 +171,25 @@ def calibrate(scorer: Scorer, dataset: Dataset, watch: Watch = iter) -> Calibrat
 
 def _tally(batches: Iterable[ScoredBatch], slots: Tensor, count: int) -> tuple[Tensor, list[Tensor]]:
     """Return how many candidates, false and true, have log-odds in each cell; and the margins; by slot."""
-    cells = torch.zeros(count * 2 * len(_CENTRES), dtype=torch.float64)
+    cells = torch.zeros(count * 2 * len(_CENTRES) + 1, dtype=torch.float64)  # the last is of no candidates
     margins: list[list[Tensor]] = [[] for _ in range(count)]
     for asked in batches:
         slot = slots.to(asked.odds.device)[asked.relations]
-        place = ((asked.odds.asinh() * _FINE).floor().long() + _REACH).clamp(0, len(_CENTRES) - 1)
-        place += (2 * slot[:, None] + asked.true) * len(_CENTRES)
-        cells += torch.bincount(place[asked.candidate], minlength=len(cells)).cpu()
+        place = _cells(asked.odds) + 2 * len(_CENTRES) * slot[:, None]
+        place[asked.true] += len(_CENTRES)
+        place.masked_fill_(~asked.candidate, len(cells) - 1)
+        cells += torch.bincount(place.flatten(), minlength=len(cells)).cpu()
         of_answers = slot[asked.rows]
         for i in of_answers.unique().tolist():
             margins[i].append(asked.margins[of_answers == i].cpu())
-    return cells.view(count, 2, -1), [torch.cat([torch.zeros(0), *parts]) for parts in margins]
+    return cells[:-1].view(count, 2, -1), [torch.cat([torch.zeros(0), *parts]) for parts in margins]
+
+
+def _cells(odds: Scores) -> Int[Tensor, "b e"]:
+    """Return the cell of each log-odds."""
+    bits = odds.float().view(torch.int32)
+    far = ((bits & 0x7FFFFFFF) >> _BITS).sub_(_LEAST).clamp_(0, _REACH)
+    return torch.where(bits < 0, -far, far).long().add_(_REACH)
 
 
 def _fitted(cells: Float[Tensor, "2 c"], everyone: Float[Tensor, "2 c"], margins: Tensor) -> Line:

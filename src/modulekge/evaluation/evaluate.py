@@ -9,13 +9,21 @@ from torch import Tensor
 from modulekge.data.benchmarks import Split
 from modulekge.data.dataset import Dataset
 from modulekge.data.filter_index import FilterIndex
+from modulekge.data.splits import sample
 from modulekge.data.statistics import CATEGORIES, categories
 from modulekge.evaluation.metrics import bootstrap, metrics
 from modulekge.evaluation.ranks import TIES, Ranks, scores_of
-from modulekge.evaluation.report import RelationReport, Report
+from modulekge.evaluation.report import Protocol, RelationReport, Report
 from modulekge.machine import is_short
 from modulekge.models.scorer import Scorer, batch_size
 from modulekge.shapes import Triples
+
+MOST_SCORES = 10_000_000_000  # of a report: questions times entities; beyond, a sample of the split is ranked
+
+
+def ranked_triples(dataset: Dataset, split: Split, most_scores: int = MOST_SCORES) -> Triples:
+    """Return the triples of a split, or a sample whose questions have at most so many scores in all."""
+    return sample(dataset[split], max(1, most_scores // (2 * len(dataset.entities))))
 
 
 @torch.no_grad()
@@ -68,19 +76,27 @@ def evaluate(
     dataset: Dataset,
     split: Split = "test",
     watch: Callable[[Iterator[Ranks]], Iterable[Ranks]] = iter,
+    triples: Triples | None = None,
 ) -> Report:
-    """Rank every question of a split and report on it; ``watch`` may show the batches as they pass."""
+    """Rank the questions of a split and report on it; ``watch`` may show the batches as they pass.
+
+    ``triples`` are those of :func:`ranked_triples` unless given, such as ``dataset[split]``: all of them.
+    """
     started = time.perf_counter()
     dataset.check_split(split, "to evaluate on; name another")
-    questions = dataset.questions(split)
+    triples = ranked_triples(dataset, split) if triples is None else triples
+    questions = dataset.with_inverses(triples)
     order = scorer.order(questions[:, 1])
     ranks = Ranks.join(list(watch(rank_in_batches(scorer, questions[order], dataset.known))))
     ranks = ranks.at(order.argsort())
-    return _report(scorer.name, dataset, split, ranks, time.perf_counter() - started)
+    return _report(scorer.name, dataset, split, triples, ranks, time.perf_counter() - started)
 
 
-def _report(name: str, dataset: Dataset, split: Split, ranks: Ranks, seconds: float) -> Report:
-    triples = dataset[split]
+def _report(
+    name: str, dataset: Dataset, split: Split, triples: Triples, ranks: Ranks, seconds: float
+) -> Report:
+    count, whole = len(triples), len(dataset[split])
+    drawn = {} if count == whole else {"triples": f"a sample: {count:,} of {whole:,}, drawn with seed 0"}
     sides = ranks.rank("bottom").reshape(2, -1)  # tails asked for, then heads
     seen = dataset.seen[triples[:, [0, 2]]].all(1)
     relation_of = triples[:, 1]
@@ -104,6 +120,7 @@ def _report(name: str, dataset: Dataset, split: Split, ranks: Ranks, seconds: fl
         relations=tuple(_part(dataset.relations.label(r), sides[:, relation_of == r]) for r in present),
         categories=tuple(_part(CATEGORIES[i], sides[:, kind_of == i]) for i in kind_of.unique().tolist()),
         seconds=seconds,
+        protocol=Protocol(**drawn),
     )
 
 

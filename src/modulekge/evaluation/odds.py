@@ -14,8 +14,10 @@ from modulekge.models.scorer import Scorer, batch_size
 from modulekge.shapes import Ids, Scores
 
 FARTHEST = 1e6  # log-odds of the only candidate, which has no rivals
-_MOST_QUESTIONS = 1 << 16  # of a split; beyond so many, two numbers are known well enough
+# Questions of a split that are asked at most, with so many scores, but not fewer: they tell two numbers
+_MOST_QUESTIONS, _MOST_SCORES, _LEAST_QUESTIONS = 1 << 16, 1 << 29, 1 << 9
 _MOST_PAIRS = 1 << 12
+_BEST = 64  # whose odds are worked out one by one; the share of any other is below 1/64
 _COPIES = 4  # of the scores, which odds and masks amount to
 _SETS_AT_ONCE = 256  # prediction sets, each of which compares every entity
 _MOST_QUERIES = 1 << 14  # at once, where each is for one score only
@@ -29,12 +31,15 @@ def log_odds(scores: Scores, known: Bool[Tensor, "b e"]) -> Scores:
     """
     asked = scores.masked_fill(known, -torch.inf)
     total = _total(asked)
-    share = asked - total
-    odds = share - torch.log1p(-share.exp())
-    best = asked.argmax(1, keepdim=True)  # whose share may be too near 1 to be told from it
-    rivals = _total(asked.scatter(1, best, -torch.inf))
-    odds = odds.scatter(1, best, asked.gather(1, best) - rivals)
-    return torch.where(known, scores - total, odds).clamp(-FARTHEST, FARTHEST)
+    odds = asked - total
+    best, places = odds.topk(min(_BEST, odds.shape[1]), 1)
+    share = odds.exp()
+    odds += share * (1 + share * (0.5 + share / 3))  # minus the log of 1 - share, where that is small
+    best -= torch.log1p(-best.exp())
+    rivals = _total(asked.scatter(1, places[:, :1], -torch.inf))  # of one whose share may be too near 1
+    best[:, :1] = asked.gather(1, places[:, :1]) - rivals
+    odds.scatter_(1, places, best)
+    return torch.where(known, scores - total, odds).clamp_(-FARTHEST, FARTHEST)
 
 
 def _total(scores: Scores) -> Float[Tensor, "b 1"]:
@@ -64,6 +69,17 @@ def questions_at_once(n_entities: int, device: torch.device) -> int:
 def pairs_at_once(n_relations: int) -> int:
     """Return how many questions for relations to ask at once: each takes a query per relation."""
     return max(1, _MOST_QUERIES // n_relations)
+
+
+def most_questions(n_entities: int) -> int:
+    """Return how many questions of a split are asked at most, for the sake of time."""
+    return min(_MOST_QUESTIONS, max(_LEAST_QUESTIONS, _MOST_SCORES // n_entities))
+
+
+def count_questions(dataset: Dataset, split: Split) -> int:
+    """Return how many questions of a split are asked."""
+    keys = FilterIndex.of(dataset.questions(split), dataset.n_relations_with_inverses).keys
+    return min(len(keys), most_questions(len(dataset.entities)))
 
 
 @torch.no_grad()
@@ -125,12 +141,17 @@ class ScoredBatch:
         return torch.cat(held), torch.cat(sizes)
 
 
-def scored_batches(scorer: Scorer, dataset: Dataset, split: Split) -> Iterator[ScoredBatch]:
-    """Ask every question (head, relation) that a split answers, heads as tails of reciprocal relations."""
+def scored_batches(
+    scorer: Scorer, dataset: Dataset, split: Split, most: int | None = None
+) -> Iterator[ScoredBatch]:
+    """Ask the questions (head, relation) that a split answers, heads as tails of reciprocal relations.
+
+    Of more than ``most``, by default :func:`most_questions`, some are asked, evenly spaced.
+    """
     device = scorer.device
     answers = FilterIndex.of(dataset.questions(split), dataset.n_relations_with_inverses).to(device)
     known, irreflexive = dataset.known.to(device), dataset.irreflexive.to(device)
-    keys = _spread(answers.keys, _MOST_QUESTIONS)
+    keys = _spread(answers.keys, most or most_questions(len(dataset.entities)))
     keys = keys[scorer.order(keys % dataset.n_relations_with_inverses)]
     for some in keys.split(questions_at_once(scorer.n_entities, device)):
         heads, relations = some // dataset.n_relations_with_inverses, some % dataset.n_relations_with_inverses

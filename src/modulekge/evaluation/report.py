@@ -13,6 +13,7 @@ Metrics = dict[str, float]
 class Protocol:
     """What must be equal before two figures may be compared."""
 
+    triples: str = "all of the split"
     ranking: str = "every entity is a candidate"
     filter: str = "known answers of train, valid and test are left out, the answer itself is kept"
     ties: str = "BOTTOM: the answer stands behind all entities of equal score; NaN ranks last"
@@ -68,4 +69,7 @@ class Report:
         unseen = fields.get("without_unseen")
         if isinstance(unseen, dict) and None in unseen.values():  # as it was written before
             fields = {**fields, "without_unseen": None}
+        protocol = fields.get("protocol")
+        if isinstance(protocol, dict) and "triples" not in protocol:
+            fields = {**fields, "protocol": {"triples": Protocol.triples, **protocol}}
         return typed(cls, fields)

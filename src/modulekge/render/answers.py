@@ -1,13 +1,9 @@
 """Tables of answers, links and calibrations."""
 
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import astuple
-from typing import TypeVar
 
 from rich.console import Group, RenderableType
-from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
@@ -19,9 +15,8 @@ from modulekge.data.vocabulary import Vocabulary
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.reliability import Reliability
 from modulekge.evaluation.rerank import Weighed
-from modulekge.render.terminal import format_number, live_console, new_table
+from modulekge.render.terminal import format_number, new_table
 
-Part = TypeVar("Part")
 _FEW_WEIGHTS = 5
 _MOST_SHOWN = 20  # answers of a set; it may hold half of a graph
 
@@ -137,19 +132,3 @@ def _before_and_after(part: Reliability) -> list[str]:
         (getattr(side, name) for side in (part.before, part.after)) for name in ("error", "log_loss", "brier")
     )
     return [format_number(value) if part.questions else "-" for pair in pairs for value in pair]
-
-
-@contextmanager
-def progress_display(
-    what: str, total: int, size: Callable[[Part], int]
-) -> Iterator[Callable[[Iterator[Part]], Iterator[Part]]]:
-    """A bar on a terminal while parts pass by, each so large. Nothing elsewhere."""
-    with Progress(console=live_console(), disable=not sys.stderr.isatty(), transient=True) as progress:
-        task = progress.add_task(what, total=total)
-
-        def watch(parts: Iterator[Part]) -> Iterator[Part]:
-            for part in parts:
-                progress.update(task, advance=size(part))
-                yield part
-
-        yield watch

@@ -1,10 +1,11 @@
-"""The table of runs."""
+"""The tables of runs and of data sets known by name, which need no PyTorch."""
 
 from collections.abc import Iterable
 
 from rich.table import Table
 from rich.text import Text
 
+from modulekge.data.benchmarks import WORLD, Benchmark
 from modulekge.render.terminal import format_number, new_table
 from modulekge.run.listing import RunLine
 
@@ -22,11 +23,21 @@ def runs_table(lines: Iterable[RunLine]) -> Table:
         state = f"{line.state}: {line.reason}" if line.reason else line.state
         table.add_row(
             line.name, line.data or "", line.model or "", str(line.k or ""), done,
-            _figure(line.valid_mrr), _figure(line.test_mrr), seconds,
+            format_number(line.valid_mrr), format_number(line.test_mrr), seconds,
             Text(state, _STYLES.get(line.state, "")),
         )  # fmt: skip
     return table
 
 
-def _figure(value: float | None) -> str:
-    return "" if value is None else format_number(value)
+def datasets_table(benchmarks: Iterable[Benchmark], places: dict[str, str]) -> Table:
+    """The known data sets and where each would be read from."""
+    table = new_table("Name", " entities", " relations", " train", " valid", " test", "where", "licence")
+    for b in benchmarks:
+        sizes = (b.entities, b.relations, *b.triples.values())
+        table.add_row(b.name, *(f"{size:,}" for size in sizes), places[b.name], _short(b.licence))
+    table.add_row(WORLD, *("",) * 5, "in this package", "CC BY 4.0; Unicode License V3")
+    return table
+
+
+def _short(licence: str) -> str:
+    return licence.split(" (")[0].split(";")[0]

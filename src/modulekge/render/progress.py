@@ -1,26 +1,41 @@
 """Progress of training and ranking, on a terminal only."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from rich.progress import (
     BarColumn,
     Progress,
     ProgressColumn,
+    SpinnerColumn,
     TaskID,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 
-from modulekge.evaluation.ranks import Ranks
 from modulekge.render.terminal import live_console
 from modulekge.training.records import EpochProgress, EpochRecord
 
+Shown = TypeVar("Shown", bound="Live")
 _EPOCH, _MRR = "epoch {task.fields[epoch]}/{task.total:.0f}", "valid MRR {task.fields[mrr]}"
 
 
-class TrainingsDisplay:
+class Live:
+    """What is shown while it is entered."""
+
+    progress: Progress
+
+    def __enter__(self: Shown) -> Shown:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()
+
+
+class TrainingsDisplay(Live):
     """A live line on a terminal for each training under way: name, epoch, valid MRR, time left."""
 
     def __init__(self, *columns: ProgressColumn | str) -> None:
@@ -35,16 +50,9 @@ class TrainingsDisplay:
         )
         self.tasks: dict[str, TaskID] = {}
 
-    def __enter__(self) -> "TrainingsDisplay":
-        self.progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.progress.stop()
-
     def begin(self, name: str, epochs: int, first_epoch: int = 1) -> None:
         """Add a line for the training of this name."""
-        start = {"epoch": first_epoch, "loss": "-", "speed": "-", "mrr": "-"}
+        start = {"epoch": first_epoch, "loss": "-", "speed": "-", "mrr": "-", "phase": "starting"}
         self.tasks[name] = self.progress.add_task(name, total=epochs, completed=first_epoch - 1, **start)  # type: ignore[arg-type]
 
     def end(self, name: str) -> None:
@@ -55,8 +63,10 @@ class TrainingsDisplay:
         """Bring a line up to date."""
         task = self.tasks[name]
         if isinstance(event, EpochProgress):
-            done = event.epoch - 1 + event.done / event.questions
-            self.progress.update(task, completed=done, epoch=event.epoch)
+            share = event.done / event.questions
+            completed = event.epoch - (1 - share if event.phase == "training" else 0)
+            phase = event.phase if event.phase == "training" else f"{event.phase} {share:.0%}"
+            self.progress.update(task, completed=completed, epoch=event.epoch, phase=phase)
             return
         fields = {"loss": f"{event.loss:.4f}", "speed": f"{event.triples_per_second:,.0f}"}
         if event.valid:
@@ -69,25 +79,32 @@ class TrainingDisplay(TrainingsDisplay):
 
     def __init__(self, epochs: int, first_epoch: int) -> None:
         speed = "{task.fields[speed]} triples/s"
-        super().__init__(_EPOCH, BarColumn(bar_width=24), "loss {task.fields[loss]}", speed, _MRR)
+        super().__init__(
+            "{task.fields[phase]}", _EPOCH, BarColumn(bar_width=24), "loss {task.fields[loss]}", speed, _MRR
+        )
         self.begin("", epochs, first_epoch)
 
 
 @contextmanager
-def ranking_display(questions: int) -> Iterator["RankingDisplay"]:
-    """A bar on a terminal while questions are ranked. Nothing elsewhere."""
+def progress_display(
+    what: str, total: int, size: Callable[[Any], int]
+) -> Iterator[Callable[[Iterator[Any]], Iterator[Any]]]:
+    """A bar on a terminal while parts pass by, each so large. Nothing elsewhere."""
     with Progress(console=live_console(), disable=not sys.stderr.isatty(), transient=True) as progress:
-        yield RankingDisplay(progress, progress.add_task("ranking", total=questions))
+        task = progress.add_task(what, total=total)
+
+        def watch(parts: Iterator[Any]) -> Iterator[Any]:
+            for part in parts:
+                progress.update(task, advance=size(part))
+                yield part
+
+        yield watch
 
 
-class RankingDisplay:
-    """Passes batches of ranks through and counts them."""
-
-    def __init__(self, progress: Progress, task: TaskID) -> None:
-        self.progress, self.task = progress, task
-
-    def __call__(self, batches: Iterator[Ranks]) -> Iterator[Ranks]:
-        """Yield the batches as they come."""
-        for ranks in batches:
-            self.progress.update(self.task, advance=len(ranks.above))
-            yield ranks
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Say on a terminal what is being done, and for how long, where no part of it can be counted."""
+    columns = (SpinnerColumn(), "{task.description}", TimeElapsedColumn())
+    with Progress(*columns, console=live_console(), disable=not sys.stderr.isatty(), transient=True) as bar:
+        bar.add_task(what, total=None)
+        yield

@@ -66,10 +66,6 @@ def retrained_table(pairs: Iterable[tuple[Line, Line]]) -> Table:
     table = new_table("data", "model", "what", " paper", " stored", " now", " difference", "verdict")
     for stored, now in pairs:
         apart = "" if None in (stored.mean, now.mean) else f"{(now.mean or 0) - (stored.mean or 0):+.4f}"
-        means = (_mean(x) for x in (stored.paper, stored.mean, now.mean))
+        means = map(format_number, (stored.paper, stored.mean, now.mean))
         table.add_row(now.dataset, now.model, now.what, *means, apart, now.verdict)
     return table
-
-
-def _mean(value: float | None) -> str:
-    return "" if value is None else format_number(value)

@@ -57,9 +57,9 @@ def new_table(*columns: str, title: str = "") -> Table:
     return table
 
 
-def format_number(value: float) -> str:
-    """A figure to four digits; a dash where nothing was measured."""
-    return "-" if value != value else f"{value:.4f}"
+def format_number(value: float | None) -> str:
+    """A figure to four digits; a dash where nothing was measured, nothing where there is none."""
+    return "" if value is None else "-" if value != value else f"{value:.4f}"
 
 
 def more(hidden: int) -> list[Text]:

@@ -4,11 +4,12 @@ import sys
 from collections.abc import Iterable
 
 from rich.console import RenderableType
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from modulekge.render.progress import Live
 from modulekge.render.terminal import format_number, live_console, new_table
-from modulekge.run.defaults import Choice
+from modulekge.run.defaults import Choice, Times, duration
 from modulekge.studies.tuning import Trial
 
 _FEW_TRIALS = 5
@@ -20,6 +21,12 @@ def choices_view(choices: Iterable[Choice]) -> RenderableType:
     for choice in choices:
         table.add_row(choice.key, str(choice.value), choice.reason)
     return table
+
+
+def time_view(seconds: float, times: Times) -> str:
+    """How long training takes at most."""
+    how = "measured on this machine" if times.measured else "estimated"
+    return f"training takes at most {duration(seconds)}, {how}; a validation {duration(times.validation)}"
 
 
 def trials_table(trials: list[Trial]) -> Table:
@@ -36,7 +43,7 @@ def _searched(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-class TuningDisplay:
+class TuningDisplay(Live):
     """A line for each trial at its end; on a terminal also a live one of the trial under way."""
 
     def __init__(self, trials: int) -> None:
@@ -48,14 +55,7 @@ class TuningDisplay:
             console=live_console(),
             disable=not sys.stderr.isatty(),
         )
-        self.task: TaskID = self.progress.add_task("", total=trials)
-
-    def __enter__(self) -> "TuningDisplay":
-        self.progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.progress.stop()
+        self.task = self.progress.add_task("", total=trials)
 
     def show(self, event: Trial, finished: int, ranking: list[Trial]) -> None:
         """Bring the line up to date, and say how a trial ended."""

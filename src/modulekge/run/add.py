@@ -17,12 +17,13 @@ from modulekge.data.batches import batches
 from modulekge.data.reading import named_facts, read_facts
 from modulekge.errors import ConfigError, RunError, TrainingError
 from modulekge.models.embedding import Embedding
-from modulekge.run.checkpoint import new_model
+from modulekge.run.checkpoint import begin, new_model
 from modulekge.run.files import as_text
 from modulekge.run.folder import RunFolder
 from modulekge.run.lock import is_training
+from modulekge.run.plan import check_settings
 from modulekge.run.run import Run, load
-from modulekge.run.train import begin, check_settings, continue_run
+from modulekge.run.train import continue_run
 from modulekge.training.ema import MEAN
 from modulekge.training.fold import Fold
 from modulekge.training.optimizers import load_state, make_optimizer, pick_device, state_tensors

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
@@ -16,8 +17,8 @@ from modulekge.models.spec import spec_of
 from modulekge.run.tensors import Part, read_tensors, write_tensors
 from modulekge.training.ema import MEAN
 from modulekge.training.finite import finite, not_finite
-from modulekge.training.optimizers import WHOLE, load_state, state_tensors
-from modulekge.workers import ALONE, Workers
+from modulekge.training.optimizers import WHOLE, load_state, make_optimizer, pick_device, state_tensors
+from modulekge.workers import ALONE, Workers, workers
 
 _MARKED = 100  # rows of a table at least, if it has so many
 _DIGITS = 18  # of the number of an epoch at most
@@ -36,6 +37,16 @@ def new_model(config: Config, dataset: Dataset, workers: Workers = ALONE) -> Emb
     return Embedding(
         spec, len(dataset.entities), dataset.n_relations_with_inverses, k, tied, config.model.bias, workers
     )
+
+
+def begin(config: Config, dataset: Dataset) -> tuple[Embedding, Optimizer]:
+    """Return a model as drawn from its seed, on its device, and its optimiser."""
+    model = new_model(config, dataset, workers(config.train.shards))
+    seed = torch.Generator().manual_seed(config.train.seed)
+    model.draw(seed, config.model.scalar_scale, config.model.vector_scale).to(
+        pick_device(config.train.device)
+    )
+    return model, make_optimizer(model, config.train)
 
 
 def write_weights(path: Path, model: Embedding, metadata: Mapping[str, str] | None = None) -> None:

@@ -3,35 +3,42 @@
 docs/training.md has the rules as a table, on what they rest and what they gave.
 """
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from math import ceil, log2, sqrt
+from math import ceil, log2, log10, sqrt
 from typing import Any
 
 import torch
 
-from modulekge.config import Config
+from modulekge.config import Config, holds, make_config, nested
 from modulekge.data.dataset import Dataset
 from modulekge.machine import free_memory
-from modulekge.models.spec import ModelSpec, named, spec_of
+from modulekge.models.spec import COLUMNS, ModelSpec, named, spec_of
 
 DEFAULT_MODEL = "ModulE-RC"
-_REALS = 256  # numbers of an entity that meet a query
-_LEAST_REALS, _LEAST_REALS_FOR_TIME = 8, 64  # down to which memory, and time, may bring them
+_REALS, _LEAST_REALS = 256, 64  # numbers of an entity that meet a query; down to how many time may bring them
+_LEAST_REALS_FOR_MEMORY = 8
 _LEAST_BATCH, _LARGEST_BATCH, _LEAST_STEPS = 128, 4096, 16
 _LEAST_PENALTY, _LARGEST_PENALTY = 0.003, 0.05
 _PENALTY_RATE = 0.0016  # per entity and root of the number of triples
 _DISTANCE_PENALTY = 0.001
-_EPOCHS, _LEAST_EPOCHS, _EPOCHS_UNWATCHED = 100, 20, 30
-_VALIDATIONS, _PATIENCE = 20, 5
+_PASSES, _PASSES_UNWATCHED = (
+    100,
+    30,
+)  # over the questions at most, also where no valid split says when to stop
+_LEAST_PASSES = {"all": 20, "shared": 10}  # that make a training worth its name
+_VALIDATIONS, _VALIDATING, _PATIENCE = 20, 0.1, 5
 _AVERAGE = 0.7
 _NEGATIVES = 4096
-_MINUTES, _LONGEST_HOURS = 5, 2  # a training aimed at, and one beyond which accuracy is given up for time
+_TRAINING = 0.75  # share of the time that training may take; the rest is for what comes after it
+_EPOCH_SECONDS = 40  # that an epoch may take on a CPU: after it there is a model to ask
 _MEMORY = 0.5  # share of the free memory that training may take
 _COPIES = 8  # of the tables: weights, slopes, Adagrad's sums, means, and what is written to disk
-_PASSES = 6  # over the tables in a step: entities made, slopes brought back, Adagrad
+_MOVES = 6  # of the tables in a step: entities made, slopes brought back, Adagrad
 # On a thread of a CPU and on a GPU: multiplications and additions per second in products of matrices,
 # bytes moved per second, and seconds that a step takes however small (docs/performance.md)
 _SPEEDS = {"cpu": (2.5e10, 5e9, 5e-3), "cuda": (4e13, 2e12, 5e-4)}
+_HOPELESS = 4  # times too slow by the estimate, and no step is timed to find out
 
 
 @dataclass(frozen=True)
@@ -111,21 +118,13 @@ class Load:
         return ceil(2 * self.size.train / self.batch)
 
     @property
-    def epoch_seconds(self) -> float:
-        """An epoch: three products of matrices, passes over the tables, and the steps themselves."""
+    def times(self) -> "Times":
+        """A pass: three products of matrices, the tables moved, its steps. A validation: one product."""
+        touched = self.size.entities if self.candidates == self.size.entities else self.candidates
         flops = 6.0 * 2 * self.size.train * self.candidates * self.reals
-        moved = self.steps * _PASSES * 4.0 * self.size.entities * self.reals
-        return self._seconds(flops, moved, self.steps)
-
-    @property
-    def least_hours(self) -> float:
-        """The shortest training that is worth its name."""
-        return _LEAST_EPOCHS * self.epoch_seconds / 3600
-
-    @property
-    def validation_seconds(self) -> float:
-        """A validation: one product of matrices against all entities."""
-        return self._seconds(2.0 * 2 * self.size.valid * self.size.entities * self.reals, 0.0, 1)
+        moved = self.steps * _MOVES * 4.0 * touched * self.reals
+        validating = 2.0 * 2 * self.size.valid * self.size.entities * self.reals
+        return Times(self._seconds(flops, moved, self.steps), self._seconds(validating, 0.0, 1))
 
     def _seconds(self, flops: float, moved: float, steps: int) -> float:
         rate, bandwidth, each = _SPEEDS[self.machine.kind]
@@ -133,57 +132,97 @@ class Load:
         return flops / (rate * threads) + moved / (bandwidth * threads) + each * steps
 
 
-def choose(size: Size, machine: Machine, model: ModelSpec | None = None) -> tuple[Choice, ...]:
+@dataclass(frozen=True)
+class Times:
+    """Seconds of a pass over the questions, and of a validation; measured by taking steps, or reckoned."""
+
+    a_pass: float
+    validation: float
+    measured: bool = False
+
+
+Pace = Callable[[Config], Times]
+
+
+def default_minutes(size: Size) -> float:
+    """Return how long a training and what follows it may take unless told: 5 to 15 minutes."""
+    return min(max(5.0, 5 * log10(max(1, size.train)) - 20), 15.0)
+
+
+def choose(
+    size: Size,
+    machine: Machine,
+    asked: Mapping[str, Any] | None = None,
+    minutes: float | None = None,
+    pace: Pace | None = None,
+) -> tuple[Choice, ...]:
     """Return settings for a graph of this size on this machine, each with its reason.
 
-    A model that was asked for is not among them. Nothing is looked at but the arguments.
+    They go with the settings that are ``asked`` for, which are not among them. Of exact training, drawn
+    candidates and fewer numbers, the first that makes enough passes in the ``minutes`` given is chosen, by
+    the ``pace`` at which steps are taken here; without it, by an estimate. Nothing else is looked at.
     """
-    spec = model or named(DEFAULT_MODEL)
-    load, why = _largest(size, machine, spec)
-    choices = [] if model else [Choice("model.name", spec.name, "near the best on every graph tuned for")]
-    choices += [
-        Choice("model.k", load.k, why),
+    asked = asked or {}
+    own_row = any(asked.get("model", {}).get(key) for key in ("name", *COLUMNS))
+    spec = spec_of(make_config([asked]).model) if own_row else named(DEFAULT_MODEL)
+    budget = _TRAINING * 60 * (minutes or default_minutes(size))
+    always = [
+        *([] if own_row else [Choice("model.name", spec.name, "near the best on every graph tuned for")]),
         Choice("model.scalar_scale", 0.1, "gets going sooner than smaller numbers"),
         Choice("model.vector_scale", 0.1, "lets directions turn quickly at first"),
         _penalty(size, spec),
-        Choice("train.batch", load.batch, f"makes {load.steps:,} steps of {2 * size.train:,} questions"),
+        _batch(size),
+        *(
+            [Choice("train.precision", "tf32", "twice as fast on a GPU, and ranks alike")]
+            * (machine.kind == "cuda")
+        ),
     ]
-    if load.candidates < size.entities:
-        exact = _duration(3600 * replace(load, candidates=size.entities).least_hours)
-        choices += [
-            Choice(
-                "loss.candidates", "shared", f"{_LEAST_EPOCHS} epochs over all entities would take {exact}"
-            ),
-            Choice("loss.negatives", load.candidates, "drawn once for all questions of a batch"),
+    steps = list(_ladder(size, machine, spec, asked))
+    for last, choices in ((step is steps[-1], step) for step in steps):
+        config = _with([*always, *choices], asked)
+        times = Load.of(size, machine, config).times
+        enough = _LEAST_PASSES.get(config.loss.candidates, 10) * times.a_pass
+        if pace and (last or enough < _HOPELESS * budget):
+            times = pace(config)
+            enough = _LEAST_PASSES.get(config.loss.candidates, 10) * times.a_pass
+        if enough <= budget:
+            break
+    chosen = [*always, *choices, *_course(size, machine, times, budget)]
+    return tuple(choice for choice in chosen if not holds(asked, choice.key))
+
+
+def _with(choices: Iterable[Choice], asked: Mapping[str, Any]) -> Config:
+    return make_config([*(nested(choice.key, choice.value) for choice in choices), asked], "settings")
+
+
+def _ladder(
+    size: Size, machine: Machine, spec: ModelSpec, asked: Mapping[str, Any]
+) -> Iterator[list[Choice]]:
+    """Yield candidates and size of a model as one would like them, and then what takes less time."""
+    k, why = max(1, _REALS // spec.query_size), ""
+    load = Load(size, machine, spec, k, 1, size.entities)
+    why = f"{load.reals} numbers to an entity"
+    while load.bytes > _MEMORY * machine.memory and load.reals > _LEAST_REALS_FOR_MEMORY and load.k > 1:
+        load = replace(load, k=load.k // 2)
+        why = f"as much as {machine.memory / 2**30:.1f} GiB of free memory allow"
+    yield [Choice("model.k", load.k, why)]
+    drawn: list[Choice] = []
+    if size.entities > _NEGATIVES and not holds(asked, "loss.candidates"):
+        drawn = [
+            Choice("loss.candidates", "shared", "all entities would take too long"),
+            Choice("loss.negatives", _NEGATIVES, "drawn once for all questions of a batch"),
         ]
-    if machine.kind == "cuda":
-        choices.append(Choice("train.precision", "tf32", "twice as fast on a GPU, and ranks alike"))
-    return (*choices, *_course(load))
+        yield [Choice("model.k", load.k, why), *drawn]
+    while load.reals > _LEAST_REALS and load.k > 1 and not holds(asked, "model.k"):
+        load = replace(load, k=load.k // 2)
+        yield [Choice("model.k", load.k, f"as much as the time allows on {machine.words}"), *drawn]
 
 
-def _largest(size: Size, machine: Machine, spec: ModelSpec) -> tuple[Load, str]:
-    """Return the largest model that memory and time allow, and the reason for its size."""
+def _batch(size: Size) -> Choice:
     questions = 2 * size.train
     batch = min(max(2 ** round(log2(questions) / 2), _LEAST_BATCH), _LARGEST_BATCH)
     batch = min(batch, max(1, questions // _LEAST_STEPS))
-    load = Load(size, machine, spec, max(1, _REALS // spec.query_size), batch, size.entities)
-    why = f"{load.reals} numbers to an entity"
-    while load.bytes > _MEMORY * machine.memory and load.reals > _LEAST_REALS and load.k > 1:
-        load = replace(load, k=load.k // 2)
-        why = f"as much as {machine.memory / 2**30:.1f} GiB of free memory allow"
-    timely = _shortened(load)
-    if timely.least_hours > _LONGEST_HOURS and size.entities > _NEGATIVES:
-        timely = _shortened(replace(load, candidates=_NEGATIVES))
-    if timely.k < load.k:
-        why = f"as much as {_LONGEST_HOURS} hours allow on {machine.words}"
-    return timely, why
-
-
-def _shortened(load: Load) -> Load:
-    """Take fewer numbers until the shortest training is not too long, or they are few."""
-    while load.least_hours > _LONGEST_HOURS and load.reals > _LEAST_REALS_FOR_TIME and load.k > 1:
-        load = replace(load, k=load.k // 2)
-    return load
+    return Choice("train.batch", batch, f"makes {ceil(questions / batch):,} steps of {questions:,} questions")
 
 
 def _penalty(size: Size, spec: ModelSpec) -> Choice:
@@ -196,28 +235,32 @@ def _penalty(size: Size, spec: ModelSpec) -> Choice:
     return Choice("regularizer.weight", float(f"{strength:.2g}"), reason)
 
 
-def _course(load: Load) -> list[Choice]:
+def _course(size: Size, machine: Machine, times: Times, budget: float) -> list[Choice]:
     """Return how long to train, and when to validate and to stop."""
-    seconds = load.epoch_seconds
-    epochs = min(max(int(60 * _MINUTES / seconds), _LEAST_EPOCHS), _EPOCHS)
-    if load.size.valid == 0:
-        epochs = min(epochs, _EPOCHS_UNWATCHED)
+    parts = max(1, ceil(times.a_pass / _EPOCH_SECONDS)) if machine.kind == "cpu" else 1
+    parts = min(parts, ceil(2 * size.train / _LEAST_BATCH))
+    seconds = times.a_pass / parts
+    most = parts * (_PASSES if size.valid else _PASSES_UNWATCHED)
+    epochs = min(max(1, int(budget / seconds)), most)
+    how = "measured" if times.measured else "estimated"
+    time = f"about {duration(seconds)} each and {duration(epochs * seconds)} in all on {machine.words}, {how}"
+    choices = [Choice("train.parts", parts, "epochs make a pass over the questions")] if parts > 1 else []
+    if size.valid == 0:
         return [
-            Choice(
-                "train.epochs", epochs, f"no valid split says when to stop; about {_duration(seconds)} each"
-            ),
+            *choices,
+            Choice("train.epochs", epochs, f"no valid split says when to stop; {time}"),
             Choice("train.ema", _AVERAGE, "nor which epoch is best, so a mean over some is kept"),
         ]
-    time = f"about {_duration(seconds)} each and {_duration(epochs * seconds)} in all"
-    every = max(ceil(epochs / _VALIDATIONS), ceil(5 * load.validation_seconds / seconds))
+    every = max(ceil(epochs / _VALIDATIONS), ceil(times.validation / (_VALIDATING * seconds)))
     return [
-        Choice("train.epochs", epochs, f"at most, {time} on {load.machine.words}"),
+        *choices,
+        Choice("train.epochs", epochs, f"at most, {time}"),
         Choice("train.eval_every", min(every, epochs), "validating takes a small share of the time"),
         Choice("train.patience", _PATIENCE, "validations without a better one end the training"),
     ]
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Return a time in the unit that suits it."""
     for unit, name in ((86400, "days"), (3600, "h"), (60, "min")):
         if seconds >= 1.5 * unit:

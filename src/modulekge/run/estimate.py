@@ -1,19 +1,25 @@
-"""What training will need here, before an hour is spent on it."""
+"""What training will need here, before an hour is spent on it: time by taking some steps, and memory."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 
 import torch
 
 from modulekge.config import Config
 from modulekge.data.dataset import Dataset
-from modulekge.run.defaults import Load, Machine, Size
-from modulekge.run.train import begin
+from modulekge.evaluation.evaluate import rank
+from modulekge.run.checkpoint import begin
+from modulekge.run.defaults import Load, Machine, Size, Times
+from modulekge.training.fit import valid_questions
 from modulekge.training.optimizers import begin_epoch, pick_device
 from modulekge.training.questions import Questions
 from modulekge.training.step import Step
+from modulekge.workers import many
 
-_STEPS = 3  # that are timed, after one that is not
+_QUICK = 20.0  # seconds of a whole training, as estimated, that need not be measured
+_SECONDS, _STEPS = 1.0, 30  # for which steps are timed, after one that is not, and how many at most
+_RANKED = 64  # questions that are timed
 
 
 @dataclass(frozen=True)
@@ -37,23 +43,53 @@ def needs(dataset: Dataset, config: Config) -> Estimate:
     device = pick_device(config.train.device)
     machine = Machine.at(device)
     memory = int(Load.of(Size.of(dataset), machine, config).bytes)
-    seconds = _epoch_seconds(dataset, config, device) if memory < machine.memory else None
+    fits = memory < machine.memory
+    seconds = measured(dataset, config, device).a_pass / config.train.parts if fits else None
     return Estimate(str(device), memory, machine.memory, seconds, config.train.epochs)
 
 
-def _epoch_seconds(dataset: Dataset, config: Config, device: torch.device) -> float:
+class Pacer:
+    """How long training and validating take on a graph, by its settings; each is measured once."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset, self._known = dataset, dict[Config, Times]()
+
+    def __call__(self, config: Config) -> Times:
+        """Return the times, reckoned where training is quick, memory short, or a GPU or others take part."""
+        key = replace(
+            config, data="", train=replace(config.train, epochs=1, eval_every=1, patience=0, parts=1)
+        )
+        device = pick_device(config.train.device)
+        load = Load.of(Size.of(self._dataset), Machine.at(device), config)
+        quick = config.train.epochs / config.train.parts * load.times.a_pass < _QUICK
+        if quick or device.type != "cpu" or many() or load.bytes > load.machine.memory:
+            return load.times
+        if key not in self._known:
+            self._known[key] = measured(self._dataset, config, device)
+        return self._known[key]
+
+
+def measured(dataset: Dataset, config: Config, device: torch.device) -> Times:
+    """Take some steps and rank some questions, and reckon from them."""
     questions = Questions.of(dataset, config.loss, device)
     model, optimizer = begin(config, dataset)
     begin_epoch(optimizer, config.train, 1)
     step = Step(model, questions, optimizer, config)
     order = torch.randperm(len(questions.triples), generator=torch.Generator().manual_seed(0)).to(device)
-    batches = order.split(config.train.batch)[: _STEPS + 1]
+    batches = order.split(config.train.batch)
     step.begin(1)
     step(batches[0])
     step.mean(1)
-    started = time.perf_counter()
-    timed = batches[1:] or batches
-    for rows in timed:
+    started, asked = time.perf_counter(), 0
+    for rows in islice(batches[1:] or batches, _STEPS):
         step(rows)
+        asked += len(rows)
+        if time.perf_counter() - started > _SECONDS:
+            break
     step.mean(1)
-    return (time.perf_counter() - started) / sum(map(len, timed)) * len(order)
+    a_pass = (time.perf_counter() - started) / asked * len(order)
+    valid, scorer = valid_questions(dataset), model.scorer()
+    started = time.perf_counter()
+    rank(scorer, valid[:_RANKED], dataset.known)
+    ranked = max(1, min(len(valid), _RANKED))
+    return Times(a_pass, (time.perf_counter() - started) / ranked * len(valid), measured=True)

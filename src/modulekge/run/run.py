@@ -7,8 +7,11 @@ from pathlib import Path
 import torch
 
 from modulekge.config import Config
+from modulekge.data.benchmarks import Split
 from modulekge.data.dataset import Dataset
 from modulekge.errors import RunError
+from modulekge.evaluation import evaluate as ranking
+from modulekge.evaluation.report import Report
 from modulekge.models.embedding import Embedding
 from modulekge.models.reranked import Reranked
 from modulekge.models.scorer import Scorer
@@ -58,3 +61,12 @@ def load(path: str | Path, workers: Workers = ALONE) -> Run:
     folder = RunFolder.existing(Path(path))
     state, config, dataset = folder.state(), folder.config(), folder.dataset(names=workers.size == 1)
     return Run(folder, config, dataset, folder.model(config, dataset, workers), state)
+
+
+def evaluate(run: Run | str | Path, split: Split = "test", every: bool = False) -> Report:
+    """Rank the questions of a split of the run's own graph; of a very large one a sample, or ``every`` one.
+
+    >>> modulekge.evaluate("runs/demo", "valid").both["mrr"]  # doctest: +SKIP
+    """
+    run = run if isinstance(run, Run) else load(run)
+    return ranking.evaluate(run.scorer, run.dataset, split, triples=run.dataset[split] if every else None)

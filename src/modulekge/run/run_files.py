@@ -12,7 +12,7 @@ from modulekge.errors import ConfigError, RunError
 from modulekge.evaluation.report import Report
 from modulekge.json_io import typed
 from modulekge.run.files import as_text, is_text, parse_json, read_json, unwritable, write_file, write_through
-from modulekge.training.records import EpochRecord
+from modulekge.training.records import EpochRecord, stalled
 
 SHARED_WEIGHTS = "model.safetensors"
 AnyRun = TypeVar("AnyRun", bound="RunFiles")
@@ -157,6 +157,14 @@ class RunFiles:
         """Whether the report on test is kept, and the calibration where valid facts were held out."""
         validated = any(record.valid for record in self.records())
         return self.report_file("test").exists() and (self.calibration_file.exists() or not validated)
+
+    def unfinished(self) -> str:
+        """Say how far a training has come that was stopped; nothing once it has ended or was evaluated."""
+        train, records = self.config().train, self.records()
+        ended = len(records) >= train.epochs or stalled(records, train.patience)
+        if ended or not records or not self.checkpoint.exists() or self.report_file("test").exists():
+            return ""
+        return f"trained for {len(records)} of {train.epochs} epochs"
 
     def drop_reports(self) -> None:
         """Remove what was said of weights or settings that are gone."""

@@ -4,35 +4,28 @@ import time
 import warnings
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch.optim import Optimizer
-
-from modulekge.config import Config, current, holds, make_config, merge, nested, read_config
+from modulekge.config import Config, nested
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
-from modulekge.errors import ConfigError, EndedError, RunError
-from modulekge.models.embedding import Embedding
-from modulekge.models.spec import COLUMNS, ModelSpec, named, parametrization, row, spec_of
-from modulekge.run.checkpoint import new_model
-from modulekge.run.defaults import Choice, Machine, Size, choose
+from modulekge.errors import EndedError, RunError
+from modulekge.models.spec import ModelSpec
+from modulekge.run.checkpoint import begin
 from modulekge.run.folder import RunFolder
 from modulekge.run.lock import only_one
-from modulekge.run.recipes import find_recipe, recipe_at_hand
+from modulekge.run.plan import check_settings, resolve
 from modulekge.run.run import Run, load
 from modulekge.run.trackers import Tracker, Tracking, make_trackers
 from modulekge.training.ema import averaged
 from modulekge.training.fit import fit
-from modulekge.training.optimizers import check_matmul, make_optimizer, pick_device
+from modulekge.training.optimizers import pick_device
 from modulekge.training.records import EpochProgress, EpochRecord, stalled
 from modulekge.workers import workers
 
-NO_RECIPE = Path("none")  # in place of a recipe: settings are chosen by rule even where there is one
 _CHECKPOINT_SECONDS = 60.0  # a crash costs at most this much training, and an epoch
 
 
@@ -67,82 +60,6 @@ def _to_the_end(folder: RunFolder, settings: Mapping[str, Any], trackers: Mappin
         for event in continue_run(folder, [nested(key, value) for key, value in settings.items()]):
             tracking.feed(event)
     return load(folder.path)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a run will use: its settings, and those of them that rules chose, with reasons."""
-
-    config: Config
-    choices: tuple[Choice, ...]
-
-
-def resolve(
-    dataset: Dataset,
-    model: ModelSpec | str | None = None,
-    settings: Iterable[Mapping[str, Any]] = (),
-    recipe: Path | None = None,
-) -> Config:
-    """Return the full settings: defaults, then a recipe or what rules choose, then what was asked for."""
-    return plan(dataset, model, settings, recipe).config
-
-
-def plan(
-    dataset: Dataset,
-    model: ModelSpec | str | None = None,
-    settings: Iterable[Mapping[str, Any]] = (),
-    recipe: Path | None = None,
-) -> Plan:
-    """Resolve the settings, with the reasons of those that were chosen by rule.
-
-    Without a recipe file, the one that belongs to this data set and model is used; where there is none,
-    or the recipe is ``NO_RECIPE``, the rules of :mod:`modulekge.run.defaults`.
-    """
-    dataset.check_facts()
-    asked: dict[str, Any] = {} if model is None else {"model": _words(model)}
-    for layer in settings:
-        asked = merge(asked, _in_full(layer))
-    wanted = make_config([asked], "settings")
-    recipe = (
-        recipe_at_hand(recipe)
-        if recipe
-        else find_recipe(dataset.name, spec_of(wanted.model).name) or NO_RECIPE
-    )
-    choices: tuple[Choice, ...] = ()
-    if recipe == NO_RECIPE:
-        own_row = any(asked.get("model", {}).get(key) for key in ("name", *COLUMNS))
-        machine = Machine.at(pick_device(wanted.train.device))
-        chosen = choose(Size.of(dataset), machine, spec_of(wanted.model) if own_row else None)
-        choices = tuple(choice for choice in chosen if not holds(asked, choice.key))
-        config = make_config([*(nested(c.key, c.value) for c in choices), asked], "settings")
-    else:
-        config = make_config([read_config(recipe), asked], str(recipe))
-    spec = spec_of(config.model)
-    words = {"data": dataset.name, "model": {"name": spec.name, **spec.words()}}
-    config = make_config([asdict(config), words])
-    check_settings(config)
-    return Plan(config, choices)
-
-
-def check_settings(config: Config) -> None:
-    """Refuse settings that contradict each other or this machine, before anything is made of them."""
-    spec = spec_of(config.model)
-    if config.model.reciprocal == "tied":
-        spec.check_tieable()
-    if config.loss.relation_prediction:
-        spec.check_linear()
-    check_matmul(config.train.precision, pick_device(config.train.device))
-
-
-def _in_full(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was asked for in full: a model's name asks for its row, whatever stood there before."""
-    if "data" in settings:
-        raise ConfigError("data is no setting here: name the graph as DATA")
-    settings = current(settings)
-    model = settings.get("model")
-    if isinstance(model, Mapping) and "name" in model:
-        return {**settings, "model": {**dict.fromkeys(COLUMNS, ""), **model}}
-    return dict(settings)
 
 
 def default_folder(config: Config) -> Path:
@@ -210,16 +127,6 @@ def continue_run(
                 raise
 
 
-def begin(config: Config, dataset: Dataset) -> tuple[Embedding, Optimizer]:
-    """Return a model as drawn from its seed, on its device, and its optimiser."""
-    model = new_model(config, dataset, workers(config.train.shards))
-    seed = torch.Generator().manual_seed(config.train.seed)
-    model.draw(seed, config.model.scalar_scale, config.model.vector_scale).to(
-        pick_device(config.train.device)
-    )
-    return model, make_optimizer(model, config.train)
-
-
 def _check_unfinished(folder: RunFolder, config: Config, records: list[EpochRecord]) -> None:
     """Say how a run that has ended can be given more."""
     done, patience = len(records), config.train.patience
@@ -232,18 +139,3 @@ def _check_unfinished(folder: RunFolder, config: Config, records: list[EpochReco
             f"{folder.path}: stopped at epoch {done}, no better for {patience} validations; "
             f"give it more: --set train.patience={2 * patience}"
         )
-
-
-def _words(model: ModelSpec | str) -> dict[str, str]:
-    """Write a row in words, and make sure that a loaded run gives the same row back."""
-    if isinstance(model, str):
-        spec = named(model)
-        return {"name": spec.name, **spec.words()}
-    words = model.words()
-    groups = (*model.entity_groups, *model.relation_groups)
-    used = {g.parametrization.name for g in groups if g.parametrization.kind == "unit" and not g.trivial} or {
-        "normalised"
-    }
-    if len(used) > 1 or row(model.name, **words).parametrized(parametrization(*used)) != model:
-        raise ConfigError(f"model {model.name}: its parts are not those of these names: {words}, {used}")
-    return {"name": model.name, "parametrization": used.pop(), **words}

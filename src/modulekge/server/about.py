@@ -1,7 +1,7 @@
 """What is known of a run: its settings, its training curve, its report and its calibration."""
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterable
+from dataclasses import fields
 
 from modulekge.config import dotted
 from modulekge.evaluation.calibration import Calibration
@@ -11,7 +11,6 @@ from modulekge.run.run import Run
 from modulekge.server.views import (
     CalibrationView,
     CurvePoint,
-    Figures,
     FiguresOf,
     MeasuredView,
     ReportView,
@@ -33,23 +32,20 @@ def run_summary(name: str, run: Run, triples: int) -> RunSummary:
         relations=len(run.dataset.relations),
         triples=triples,
         epochs=len(records),
-        valid_mrr=finite(valid["mrr"]) if valid else None,
-        test_mrr=finite(report.both["mrr"]) if report else None,
+        valid_mrr=valid["mrr"] if valid else None,
+        test_mrr=report.both["mrr"] if report else None,
         calibrated=run.folder.calibration() is not None,
     )
 
 
 def run_detail(summary: RunSummary, run: Run) -> RunDetail:
     """Return a run with all that was measured of it."""
-    settings = dotted(run.config)
+    settings, records = dotted(run.config), run.folder.records()
     report, calibration = run.folder.report(), run.folder.calibration()
     return RunDetail(
         **vars(summary),
         settings={key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()},
-        curve=[
-            CurvePoint(r.epoch, finite(r.loss), finite(r.valid["mrr"]) if r.valid else None)
-            for r in run.folder.records()
-        ],
+        curve=[CurvePoint(r.epoch, r.loss, r.valid["mrr"] if r.valid else None) for r in records],
         report=None if report is None else _report(run, report),
         calibration=None if calibration is None else _calibration(calibration),
     )
@@ -59,41 +55,16 @@ def _report(run: Run, report: Report) -> ReportView:
     relations = run.dataset.relations
     names = {relations.label(i): name for i, name in enumerate(relations.names)}
 
-    def part(of: RelationReport) -> FiguresOf:
-        name = names.get(of.name, of.name)
-        return FiguresOf(name, of.name, of.triples, _figures(of.both), _figures(of.head), _figures(of.tail))
+    def parts(of: Iterable[RelationReport]) -> list[FiguresOf]:
+        return [FiguresOf(label=p.name, **vars(p) | {"name": names.get(p.name, p.name)}) for p in of]
 
-    return ReportView(
-        split=report.split,
-        triples=report.triples,
-        candidates=report.candidates,
-        both=_figures(report.both),
-        intervals={name: (finite(low), finite(high)) for name, (low, high) in report.intervals.items()},
-        head=_figures(report.head),
-        tail=_figures(report.tail),
-        ties={rule: _figures(values) for rule, values in report.ties.items()},
-        without_unseen=_figures(report.without_unseen or {}),
-        unseen_triples=report.unseen_triples,
-        relations=[part(of) for of in report.relations],
-        categories=[part(of) for of in report.categories],
-        protocol=report.protocol,
-    )
+    shown = {field.name: getattr(report, field.name) for field in fields(ReportView)}
+    shown |= {"relations": parts(report.relations), "categories": parts(report.categories)}
+    return ReportView(**shown | {"without_unseen": report.without_unseen or {}})
 
 
 def _calibration(found: Calibration) -> CalibrationView:
-    measured = None
-    if found.measured is not None:
-        together = found.measured.together
-        measured = MeasuredView(
-            found.measured.split, together.questions, together.before, together.after, found.measured.sets
-        )
-    return CalibrationView(found.together.triples, len(found.own), measured)
-
-
-def _figures(values: Mapping[str, float]) -> Figures:
-    return {name: finite(value) for name, value in values.items()}
-
-
-def finite(value: float) -> float | None:
-    """Return a number that JSON has: NaN and infinity are None."""
-    return value if math.isfinite(value) else None
+    measured, view = found.measured, None
+    if measured is not None:
+        view = MeasuredView(measured.split, **vars(measured.together), sets=measured.sets)
+    return CalibrationView(found.together.triples, len(found.own), view)

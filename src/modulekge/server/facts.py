@@ -1,6 +1,5 @@
 """The facts of a graph around its entities, found without looking through them all."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -68,10 +67,6 @@ class Facts:
         """In how many facts each entity occurs; one with itself counts twice."""
         return np.diff(self.starts)
 
-    def degree(self, entity: int) -> int:
-        """Return in how many facts an entity occurs."""
-        return int(self.degrees[entity])
-
     @cached_property
     def entities(self) -> Ids:
         """The entity of each row."""
@@ -83,15 +78,13 @@ class Facts:
 
     def groups(self, entity: int) -> list[Group]:
         """Return the facts of an entity by relation and direction, the largest group first."""
-        found = list(self._groups(self.around(entity)))
-        return sorted(found, key=lambda group: -len(group.others))
-
-    def _groups(self, rows: Ids) -> Iterator[Group]:
+        rows, found = self.around(entity), []
         questions, first = np.unique(rows[:, 0], return_index=True)
         for question, part in zip(questions.tolist(), np.split(rows, first)[1:], strict=True):
             direction = DIRECTIONS[question // self.n_relations]
             splits = [SPLITS[i] for i in part[:, 2].tolist()]
-            yield Group(question, question % self.n_relations, direction, part[:, 1], splits)
+            found.append(Group(question, question % self.n_relations, direction, part[:, 1], splits))
+        return sorted(found, key=lambda group: -len(group.others))
 
     def most_asked(self) -> Ids:
         """Return the question that each entity occurs in most; -1 where it occurs in none."""

@@ -1,5 +1,6 @@
 """What is known of a graph, by name: search, facts of an entity, names that are meant."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -98,7 +99,7 @@ class Lookup:
     def item(self, i: int) -> EntityItem:
         """Return an entity with its degree."""
         names = self.dataset.entities
-        return EntityItem(names.names[i], names.label(i), self.facts.degree(i))
+        return EntityItem(names.names[i], names.label(i), int(self.facts.degrees[i]))
 
     def relation(self, i: int) -> Name:
         """Return a relation."""
@@ -123,26 +124,19 @@ class Lookup:
 
     def question(self, asked: Question, place: str = "") -> Question:
         """Return a question by the very names of the graph."""
-        return Question(
-            None if asked.head is None else self._entity(asked.head, f"{place}head"),
-            None if asked.relation is None else self._relation(asked.relation, f"{place}relation"),
-            None if asked.tail is None else self._entity(asked.tail, f"{place}tail"),
-        )
+        return Question(*self._names((asked.head, asked.relation, asked.tail), place))
 
     def triple(self, triple: tuple[str, str, str], place: str = "") -> tuple[str, str, str]:
         """Return a triple by the very names of the graph."""
-        head, relation, tail = triple
-        return (
-            self._entity(head, f"{place}head"),
-            self._relation(relation, f"{place}relation"),
-            self._entity(tail, f"{place}tail"),
-        )
+        head, relation, tail = map(str, self._names(triple, place))
+        return head, relation, tail
 
-    def _entity(self, text: str, field: str) -> str:
-        return self.dataset.entities.names[self.find_entity(text, field)]
-
-    def _relation(self, text: str, field: str) -> str:
-        return self.dataset.relations.names[self.find_relation(text, field)]
+    def _names(self, given: Iterable[str | None], place: str) -> Iterator[str | None]:
+        """Yield names of head, relation and tail as the graph has them; what is asked for has none."""
+        for part, text in zip(("head", "relation", "tail"), given, strict=True):
+            names = self.dataset.relations if part == "relation" else self.dataset.entities
+            find = self.find_relation if part == "relation" else self.find_entity
+            yield None if text is None else names.names[find(text, place + part)]
 
 
 def _find(vocabulary: Vocabulary, search: Search, text: str, field: str) -> int:

@@ -14,7 +14,6 @@ from modulekge.answers.links import answered
 from modulekge.answers.predictor import Predictor
 from modulekge.answers.questions import Answer
 from modulekge.answers.type_constraints import Types
-from modulekge.server.facts import Facts
 from modulekge.server.lookup import Lookup
 from modulekge.server.views import DrawnLink, Neighbourhood
 
@@ -34,17 +33,13 @@ class Neighbours:
     asked: Predictor
     lookup: Lookup
 
-    @property
-    def _facts(self) -> Facts:
-        return self.lookup.facts
-
     @cached_property
     def _functional(self) -> frozenset[int]:
         return frozenset(self.asked.run.dataset.functional.nonzero()[:, 0].tolist())
 
     def of(self, entity: int, known: int, predicted: int, types: Types = "constrained") -> Neighbourhood:
         """Return at most so many known facts, of each relation in turn, and so many new links."""
-        groups = self._facts.groups(entity)
+        groups = self.lookup.facts.groups(entity)
         turns = zip_longest(
             *([(group.question, other, None) for other in group.others.tolist()] for group in groups)
         )
@@ -58,8 +53,8 @@ class Neighbours:
     def _predicted(self, entity: int, count: int, types: Types) -> list[_Around]:
         """Ask the relations that an entity has, or else the most used ones, as many at once as fit."""
         dataset, kind, device = self.asked.run.dataset, self.asked.entities, self.asked.run.scorer.device
-        have = [group.question for group in self._facts.groups(entity)]
-        used = np.argsort(-np.tile(self._facts.of_relation, 2), kind="stable").tolist()
+        have = [group.question for group in self.lookup.facts.groups(entity)]
+        used = np.argsort(-np.tile(self.lookup.facts.of_relation, 2), kind="stable").tolist()
         asked = [q for q in have or used if not (have and q in self._functional)][:_QUESTIONS]
         found: list[_Around] = []
         for first in range(0, len(asked), kind.at_once):
@@ -80,7 +75,7 @@ class Neighbours:
 
     def _taken(self, question: int, device: torch.device) -> Bool[Tensor, " e"]:
         """Say which other ends are asked for no more: they have one answer already, and no more than one."""
-        n = self._facts.n_relations
+        n = self.lookup.facts.n_relations
         return answered(self.asked.run.dataset, (question + n) % (2 * n), device)
 
     def _distinct(self, entity: int, links: Iterable[_Around]) -> Iterator[_Around]:
@@ -93,7 +88,7 @@ class Neighbours:
                 yield link
 
     def _triple(self, entity: int, question: int, other: int) -> tuple[int, int, int]:
-        n = self._facts.n_relations
+        n = self.lookup.facts.n_relations
         return (entity, question, other) if question < n else (other, question - n, entity)
 
     def _drawn(self, entity: int, question: int, other: int, answer: Answer | None) -> DrawnLink:

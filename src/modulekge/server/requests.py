@@ -7,7 +7,7 @@ from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from modulekge.answers.predictor import Known
-from modulekge.answers.questions import Answer, Link, Question
+from modulekge.answers.questions import FEW, Answer, Link, Question
 from modulekge.answers.type_constraints import Types
 
 MOST_ANSWERS = 500  # to a question
@@ -28,47 +28,45 @@ class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class ForTails(_Request):
+class _Question(_Request):
+    head: str | None
+    relation: str | None
+    tail: str | None
+
+    def question(self) -> Question:
+        """Return the question."""
+        return Question(self.head, self.relation, self.tail)
+
+
+class ForTails(_Question):
     """(head, relation, ?)."""
 
     head: Name
     relation: Name
     tail: None = None
 
-    def question(self) -> Question:
-        """Return the question."""
-        return Question(self.head, self.relation, None)
 
-
-class ForHeads(_Request):
+class ForHeads(_Question):
     """(?, relation, tail)."""
 
     head: None = None
     relation: Name
     tail: Name
 
-    def question(self) -> Question:
-        """Return the question."""
-        return Question(None, self.relation, self.tail)
 
-
-class ForRelations(_Request):
+class ForRelations(_Question):
     """(head, ?, tail)."""
 
     head: Name
     relation: None = None
     tail: Name
 
-    def question(self) -> Question:
-        """Return the question."""
-        return Question(self.head, None, self.tail)
-
 
 class Predict(_Request):
     """Questions, how many answers each, and whether facts, and entities of any type, are among them."""
 
     questions: list[ForTails | ForHeads | ForRelations] = Field(max_length=MOST_QUESTIONS)
-    k: int = Field(10, ge=1, le=MOST_ANSWERS)
+    k: int = Field(FEW, ge=1, le=MOST_ANSWERS)
     known: Known = "mark"
     types: Types = "any"
 

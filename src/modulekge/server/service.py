@@ -146,24 +146,13 @@ class ServedRun:
 
     def prediction_set(self, question: Question, coverage: float) -> "Future[PredictionSetView]":
         """Return a prediction set of this coverage."""
-        asked = self.lookup.question(question)
+        asked = vars(self.lookup.question(question))
         return self._later(lambda: self._answer_set(asked, coverage))
 
-    def _answer_set(self, asked: Question, coverage: float) -> PredictionSetView:
-        assert asked.relation is not None
-        found = self.predictor.prediction_set(
-            head=asked.head, relation=asked.relation, tail=asked.tail, coverage=coverage
-        )
-        return PredictionSetView(
-            answers=found.answers[:_LISTED],
-            size=len(found.answers),
-            coverage=found.coverage,
-            candidates=found.candidates,
-            triples=found.triples,
-            own=found.own,
-            measured=found.measured,
-            everything=found.everything,
-        )
+    def _answer_set(self, asked: dict[str, Any], coverage: float) -> PredictionSetView:
+        found = self.predictor.prediction_set(**asked, coverage=coverage)
+        listed = vars(found) | {"answers": found.answers[:_LISTED]}
+        return PredictionSetView(**listed, size=len(found.answers), everything=found.everything)
 
     def score(self, triples: Sequence[tuple[str, str, str]]) -> "Future[list[Link]]":
         """Return how probable triples are, and how they rank."""

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from modulekge.answers.questions import Answer
 from modulekge.data.benchmarks import Split
 from modulekge.evaluation.reliability import Accuracy, Coverage
-from modulekge.evaluation.report import Protocol
+from modulekge.evaluation.report import Metrics, Protocol
 from modulekge.server.facts import Direction
 
 Setting = bool | int | float | str | list[float]
-Figures = dict[str, float | None]  # metrics by name; None: could not be computed
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class CurvePoint:
     """An epoch: its mean loss, and the valid MRR where it was measured."""
 
     epoch: int
-    loss: float | None
+    loss: float
     mrr: float | None
 
 
@@ -45,9 +44,9 @@ class FiguresOf:
     name: str
     label: str
     triples: int
-    both: Figures
-    head: Figures
-    tail: Figures
+    both: Metrics
+    head: Metrics
+    tail: Metrics
 
 
 @dataclass(frozen=True)
@@ -57,12 +56,12 @@ class ReportView:
     split: str
     triples: int
     candidates: int
-    both: Figures
-    intervals: dict[str, tuple[float | None, float | None]]
-    head: Figures
-    tail: Figures
-    ties: dict[str, Figures]
-    without_unseen: Figures
+    both: Metrics
+    intervals: dict[str, tuple[float, float]]
+    head: Metrics
+    tail: Metrics
+    ties: dict[str, Metrics]
+    without_unseen: Metrics
     unseen_triples: int
     relations: list[FiguresOf]
     categories: list[FiguresOf]

@@ -20,10 +20,11 @@ from modulekge.evaluation.evaluate import evaluate
 from modulekge.json_io import typed
 from modulekge.run.files import parse_json, read_json, unwritable, write_file
 from modulekge.run.folder import RunFolder
+from modulekge.run.plan import resolve
 from modulekge.run.provenance import source_commit
 from modulekge.run.recipes import find_recipe
 from modulekge.run.run import load
-from modulekge.run.train import continue_run, resolve
+from modulekge.run.train import continue_run
 from modulekge.studies.paper import METRICS
 from modulekge.training.optimizers import pick_device
 from modulekge.training.records import EpochProgress, EpochRecord
@@ -207,7 +208,7 @@ def run_cell(cell: Cell, results: Path, runs: Path) -> Generator[EpochProgress |
         yield from continue_run(folder)
     run = load(path)
     device = pick_device(run.config.train.device)
-    report = evaluate(run.on(device).scorer, run.dataset, cell.split)
+    report = evaluate(run.on(device).scorer, run.dataset, cell.split, triples=run.dataset[cell.split])
     records = folder.records()
     curve = tuple((r.epoch, r.valid["mrr"]) for r in records if r.valid)
     groups = run.model.spec.entity_groups

@@ -7,10 +7,8 @@ import importlib
 import json
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
-from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +17,10 @@ import torch
 from modulekge.config import holds, merge, nested, write_config
 from modulekge.data.dataset import Dataset
 from modulekge.errors import ConfigError, ModulekgeError, RunError, TrainingError, unknown
+from modulekge.run.checkpoint import begin
 from modulekge.run.files import write_file
-from modulekge.run.train import NO_RECIPE, begin, resolve
-from modulekge.studies.several import is_over
+from modulekge.run.plan import NO_RECIPE, resolve
+from modulekge.studies.pool import processes
 from modulekge.training.fit import fit
 from modulekge.training.records import EpochRecord, stalled
 
@@ -217,35 +216,14 @@ def more_workers(search: Search, count: int, seed: int, trials: int, minutes: fl
 
     If this one is interrupted or gone, they end with their next validation.
     """
-    threads = max(1, torch.get_num_threads() // (count + 1))
-    context = get_context("spawn")
-    over = context.Event()
-    processes = [
-        context.Process(target=_work, args=(search, seed + 1000 * worker, trials, minutes, threads, over))
-        for worker in range(1, count + 1)
-    ]
-    for process in processes:
-        process.start()
-    torch.set_num_threads(threads)
-    try:
+    each = [(search, seed + 1000 * worker, trials, minutes) for worker in range(1, count + 1)]
+    with processes(_help, each, count + 1):
+        torch.set_num_threads(max(1, torch.get_num_threads() // (count + 1)))
         yield
-    except BaseException:
-        over.set()
-        raise
-    finally:
-        for process in processes:
-            process.join()
 
 
-def _work(search: Search, seed: int, trials: int, minutes: float, threads: int, over: Event) -> None:
-    torch.set_num_threads(threads)
-    with (
-        suppress(KeyboardInterrupt),  # which reaches every process of a terminal
-        closing(tune(search, open_study(search, seed), trials, minutes)) as events,
-    ):
-        for _ in events:
-            if is_over(over):
-                return
+def _help(search: Search, seed: int, trials: int, minutes: float) -> Generator[Trial, None, None]:
+    yield from tune(search, open_study(search, seed), trials, minutes)
 
 
 def _draw(trial: Any, space: Space) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """The training loop, in sight: it reads top to bottom and yields a record of each epoch."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from math import isfinite
 
 from torch.optim import Optimizer
@@ -10,10 +10,12 @@ from modulekge.config import Config
 from modulekge.data.batches import batches
 from modulekge.data.dataset import Dataset
 from modulekge.errors import TrainingError
-from modulekge.evaluation.evaluate import rank
+from modulekge.evaluation.evaluate import rank, rank_in_batches, ranked_triples
 from modulekge.evaluation.metrics import metrics
+from modulekge.evaluation.ranks import Ranks
 from modulekge.models.embedding import Embedding
 from modulekge.models.scorer import Scorer
+from modulekge.shapes import Triples
 from modulekge.training.ema import averaged, update_mean
 from modulekge.training.finite import not_finite
 from modulekge.training.optimizers import begin_epoch
@@ -21,6 +23,7 @@ from modulekge.training.questions import Questions
 from modulekge.training.records import EpochProgress, EpochRecord
 from modulekge.training.step import Step
 
+_MOST_SCORES = 2_000_000_000  # of a validation: questions times entities
 _GLANCE = 0.2  # seconds between two glances at an epoch under way
 
 
@@ -30,13 +33,14 @@ def fit(
     """Train from ``first_epoch`` to the last one, in place."""
     train, device = config.train, model.entity_scalar.device
     questions = Questions.of(dataset, config.loss, device)
-    step, count = Step(model, questions, optimizer, config), len(questions.triples)
+    step = Step(model, questions, optimizer, config)
     for epoch in range(first_epoch, train.epochs + 1):
         started = glanced = time.perf_counter()
         begin_epoch(optimizer, train, epoch)
         step.begin(epoch)
-        done = 0
-        for rows in batches(count, train.batch, train.seed, epoch, device):
+        asked = list(batches(len(questions.triples), train.batch, train.seed, epoch, device, train.parts))
+        done, count = 0, sum(map(len, asked))
+        for rows in asked:
             step(rows)
             done += len(rows)
             if time.perf_counter() - glanced > _GLANCE:
@@ -54,13 +58,29 @@ def fit(
         due = epoch % train.eval_every == 0 or epoch == train.epochs
         update_mean(model, optimizer, train, epoch)
         with averaged(model, optimizer, train):
-            valid = validate(model.scorer(), dataset) if due else None
+            valid = (yield from _validation(model.scorer(), dataset, epoch)) if due else None
         rate = float(optimizer.param_groups[0]["lr"])
-        yield EpochRecord(epoch, mean, rate, seconds, len(dataset.train) / seconds, valid)
+        yield EpochRecord(epoch, mean, rate, seconds, len(dataset.train) / train.parts / seconds, valid)
 
 
 def validate(scorer: Scorer, dataset: Dataset) -> dict[str, float] | None:
     """Return the metrics on valid, by which the best epoch is chosen; none without a valid split."""
-    if len(dataset.valid) == 0:
-        return None
-    return metrics(rank(scorer, dataset.questions("valid"), dataset.known).rank("bottom"))
+    questions = valid_questions(dataset)
+    return metrics(rank(scorer, questions, dataset.known).rank("bottom")) if len(questions) else None
+
+
+def _validation(
+    scorer: Scorer, dataset: Dataset, epoch: int
+) -> Generator[EpochProgress, None, dict[str, float] | None]:
+    """Return the same, and tell meanwhile how far it has come."""
+    questions, found, done = valid_questions(dataset), [], 0
+    for ranks in rank_in_batches(scorer, questions, dataset.known):
+        found.append(ranks)
+        done += len(ranks.above)
+        yield EpochProgress(epoch, done, len(questions), "validating")
+    return metrics(Ranks.join(found).rank("bottom")) if found else None
+
+
+def valid_questions(dataset: Dataset) -> Triples:
+    """Return what valid asks; of a large one on many entities, a sample."""
+    return dataset.with_inverses(ranked_triples(dataset, "valid", _MOST_SCORES))

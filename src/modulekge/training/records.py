@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
 class EpochProgress:
-    """How far an epoch has come."""
+    """How far an epoch has come, or the validation after it."""
 
     epoch: int
     done: int
     questions: int
+    phase: Literal["training", "validating"] = "training"
 
 
 @dataclass(frozen=True)

@@ -8,20 +8,21 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
-from torch.optim import Optimizer
+from torch.optim import Adagrad, Optimizer
 
 from modulekge.config import Config
 from modulekge.errors import ConfigError
 from modulekge.machine import can_compile, compiled, keep_memory, repeatable
 from modulekge.models.embedding import Embedding, Some
 from modulekge.shapes import Ids, Queries
+from modulekge.training.drawn import drawn_softmax
 from modulekge.training.exact import Target, exact
 from modulekge.training.losses import LOSSES, Answers, Weights
 from modulekge.training.optimizers import matmul_precision
 from modulekge.training.plateau import ease
 from modulekge.training.questions import Draw, Questions, answers_of, candidate_scores, dropout
 from modulekge.training.regularizer import penalty
-from modulekge.training.tables import PlainTables, gradients_of, tables_of
+from modulekge.training.tables import PlainTables, RowTables, gradients_of, tables_of
 
 _EAGER = 3  # full batches before a step is recorded; they load and tune what it is made of
 # Numbers in the tables of entities times steps, from which on compiling pays
@@ -68,8 +69,19 @@ class Step:
         worth = steps * numbers >= _WORTH_COMPILING[device.type]
         self._compile = alike and worth and can_compile(device.type)
         self._build = compiled(model.spec.entity) if self._compile else None
+        # Where candidates are drawn for all questions of a batch, a CPU touches their rows and no others
+        self._drawn = (
+            loss.candidates == "shared"
+            and loss.kind == "softmax"
+            and isinstance(optimizer, Adagrad)
+            and device.type == "cpu"
+            and model.workers.size == 1
+        )
         matmul = config.train.precision
-        self._tables = tables_of(model, optimizer, self._build, matmul) if self._exact else PlainTables(model)
+        if self._exact:
+            self._tables = tables_of(model, optimizer, self._build, matmul)
+        else:
+            self._tables = RowTables(model, optimizer) if self._drawn else PlainTables(model)
 
     def begin(self, epoch: int) -> None:
         """Draw from here on what belongs to this epoch."""
@@ -129,7 +141,8 @@ class Step:
             with matmul_precision(self._config.train.precision, self._device):
                 batch, draw = self._questions.batch(rows[own]), Draw(self._generator, len(rows), own)
                 true = self._answers(batch)
-                loss = self._exact_loss if self._exact else self._plain_loss
+                loss = self._drawn_loss if self._drawn else self._plain_loss
+                loss = self._exact_loss if self._exact else loss
                 value = loss(batch, true, self._shares(rows)[own], self._own_part(rows, true), draw)
         if workers.copies > 1:
             gradients = [gradients_of(p) for group in self._optimizer.param_groups for p in group["params"]]
@@ -189,6 +202,19 @@ class Step:
         self._tables.add(ids, relations, few)
         return value.detach()
 
+    def _drawn_loss(
+        self, batch: Tensor, true: Answers, share: Weights, part: float | Tensor | None, draw: Draw
+    ) -> Float[Tensor, ""]:
+        """Return the loss of a batch against candidates drawn for all of it."""
+        loss = self._config.loss
+        (drawn,) = draw.entities(self._model.n_entities, loss.negatives, loss)
+        known = self._questions.known.among_shared(batch[:, 0], batch[:, 1], drawn)
+        ids, few, queries, rest = self._ask(batch, true, draw, (drawn,))
+        value, gradients = drawn_softmax(few, queries, known, share)
+        self._back(queries, gradients, rest)
+        self._tables.add(ids, batch[:, 1], few)
+        return value + rest.detach()
+
     def _exact_loss(
         self, batch: Tensor, true: Answers, share: Weights, part: float | Tensor | None, draw: Draw
     ) -> Float[Tensor, ""]:
@@ -197,11 +223,15 @@ class Step:
         rest = rest if part is None else part * rest
         target = replace(self._target(true, share), columns=ids[len(batch) :])
         value, gradients = exact(self._model, queries, target, self._config.loss.kind, self._tables)
-        roots = [root for root in ((queries, gradients), (rest, self._one)) if root[0].requires_grad]
-        torch.autograd.backward([root for root, _ in roots], [gradient for _, gradient in roots])
+        self._back(queries, gradients, rest)
         self._tables.add(ids, batch[:, 1], few)
         total: Tensor = value + rest.detach()
         return total
+
+    def _back(self, queries: Queries, gradients: Queries, rest: Tensor) -> None:
+        """Bring gradients by the queries, and those of what is added to the loss, back to the rows asked."""
+        roots = [root for root in ((queries, gradients), (rest, self._one)) if root[0].requires_grad]
+        torch.autograd.backward([root for root, _ in roots], [gradient for _, gradient in roots])
 
     def _ask(
         self, batch: Tensor, true: Answers, draw: Draw, sent: tuple[Tensor, ...] = ()

@@ -105,6 +105,35 @@ class PlainTables(Tables):
             _add_rows_(gradients_of(table), self._model.relation_rows(relations), gradients)
 
 
+class RowTables(PlainTables):
+    r"""With Adagrad an entity without a gradient stays as it is, so only those of a batch are updated.
+
+    $G_e \mathrel{+}= g_e^2$ and $x_e \mathrel{-}= \eta\, g_e / (\sqrt{G_e} + \epsilon)$ for each entity $e$
+    of the batch once, with all its gradients added up; the optimiser finds none and leaves the tables alone.
+    """
+
+    def __init__(self, model: Embedding, optimizer: Optimizer) -> None:
+        super().__init__(model)
+        self._optimizer = optimizer
+
+    @torch.no_grad()
+    def add(self, ids: Tensor, relations: Tensor, rows: Embedding) -> None:
+        """See :meth:`Tables.add`."""
+        group = self._optimizer.param_groups[0]
+        unique, places = torch.unique(ids, return_inverse=True)
+        for table, part in zip(self._model.entity_tables, rows.entity_tables, strict=True):
+            if part.grad is None or part.numel() == 0:
+                continue
+            gradients = part.grad.new_zeros(len(unique), *part.shape[1:]).index_add_(0, places, part.grad)
+            memory = self._optimizer.state[table]["sum"]
+            sums = memory.index_select(0, unique).addcmul_(gradients, gradients)
+            memory.index_copy_(0, unique, sums)
+            moved = gradients.div_(sums.sqrt_().add_(group["eps"]))
+            table.index_add_(0, unique, moved, alpha=-group["lr"])
+        for whole, of_relations in self._relation_gradients(rows):
+            _add_rows_(gradients_of(whole), self._model.relation_rows(relations), of_relations)
+
+
 class FusedTables(Tables):
     """Rows over R, C and H with Adagrad: one pass over the tables builds, one brings back and updates.
 

@@ -1,0 +1,113 @@
+"""Settings resolved: defaults, then a recipe or what rules choose, then what was asked for."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from modulekge.config import Config, current, make_config, merge, nested, read_config
+from modulekge.data.dataset import Dataset
+from modulekge.errors import ConfigError
+from modulekge.models.spec import COLUMNS, ModelSpec, named, parametrization, row, spec_of
+from modulekge.run.defaults import Choice, Machine, Pace, Size, Times, choose
+from modulekge.run.estimate import Pacer
+from modulekge.run.recipes import find_recipe, recipe_at_hand
+from modulekge.training.optimizers import check_matmul, pick_device
+
+NO_RECIPE = Path("none")  # in place of a recipe: settings are chosen by rule even where there is one
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run will use: its settings, and those of them that rules chose, with reasons."""
+
+    config: Config
+    choices: tuple[Choice, ...]
+    pace: Pace
+
+    def time(self) -> tuple[float, Times]:
+        """Return the seconds that training takes at most with its validations, and on what they rest."""
+        train, times = self.config.train, self.pace(self.config)
+        return train.epochs * (times.a_pass / train.parts + times.validation / train.eval_every), times
+
+
+def resolve(
+    dataset: Dataset,
+    model: ModelSpec | str | None = None,
+    settings: Iterable[Mapping[str, Any]] = (),
+    recipe: Path | None = None,
+) -> Config:
+    """Return the full settings: defaults, then a recipe or what rules choose, then what was asked for."""
+    return plan(dataset, model, settings, recipe).config
+
+
+def plan(
+    dataset: Dataset,
+    model: ModelSpec | str | None = None,
+    settings: Iterable[Mapping[str, Any]] = (),
+    recipe: Path | None = None,
+    minutes: float | None = None,
+) -> Plan:
+    """Resolve the settings, with the reasons of those that were chosen by rule.
+
+    Without a recipe file, the one that belongs to this data set and model is used; where there is none,
+    where ``minutes`` say how long it may take, or where the recipe is ``NO_RECIPE``, the rules of
+    :mod:`modulekge.run.defaults`.
+    """
+    dataset.check_facts()
+    asked: dict[str, Any] = {} if model is None else {"model": _words(model)}
+    for layer in settings:
+        asked = merge(asked, _in_full(layer))
+    wanted = make_config([asked], "settings")
+    if recipe:
+        recipe = recipe_at_hand(recipe)
+    elif minutes is None:
+        recipe = find_recipe(dataset.name, spec_of(wanted.model).name)
+    pace, choices = Pacer(dataset), tuple[Choice, ...]()
+    if recipe in (None, NO_RECIPE):
+        machine = Machine.at(pick_device(wanted.train.device))
+        choices = choose(Size.of(dataset), machine, asked, minutes, pace)
+        config = make_config([*(nested(c.key, c.value) for c in choices), asked], "settings")
+    else:
+        config = make_config([read_config(recipe), asked], str(recipe))
+    spec = spec_of(config.model)
+    words = {"data": dataset.name, "model": {"name": spec.name, **spec.words()}}
+    config = make_config([asdict(config), words])
+    check_settings(config)
+    return Plan(config, choices, pace)
+
+
+def check_settings(config: Config) -> None:
+    """Refuse settings that contradict each other or this machine, before anything is made of them."""
+    spec = spec_of(config.model)
+    if config.model.reciprocal == "tied":
+        spec.check_tieable()
+    if config.loss.relation_prediction:
+        spec.check_linear()
+    check_matmul(config.train.precision, pick_device(config.train.device))
+
+
+def _in_full(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was asked for in full: a model's name asks for its row, whatever stood there before."""
+    if "data" in settings:
+        raise ConfigError("data is no setting here: name the graph as DATA")
+    settings = current(settings)
+    model = settings.get("model")
+    if isinstance(model, Mapping) and "name" in model:
+        return {**settings, "model": {**dict.fromkeys(COLUMNS, ""), **model}}
+    return dict(settings)
+
+
+def _words(model: ModelSpec | str) -> dict[str, str]:
+    """Write a row in words, and make sure that a loaded run gives the same row back."""
+    if isinstance(model, str):
+        spec = named(model)
+        return {"name": spec.name, **spec.words()}
+    words = model.words()
+    groups = (*model.entity_groups, *model.relation_groups)
+    used = {g.parametrization.name for g in groups if g.parametrization.kind == "unit" and not g.trivial} or {
+        "normalised"
+    }
+    if len(used) > 1 or row(model.name, **words).parametrized(parametrization(*used)) != model:
+        raise ConfigError(f"model {model.name}: its parts are not those of these names: {words}, {used}")
+    return {"name": model.name, "parametrization": used.pop(), **words}
