@@ -1,5 +1,6 @@
 """Names that the command line offers before anything heavy is loaded; tests hold them to what they name."""
 
+FEW = 10  # answers, where it is not said how many
 EXPORT_FORMATS = ("numpy", "parquet", "word2vec", "hub", "index", "rdf")
 PARAMETRIZATIONS = ("normalised", "exponential", "angles")
 PICTURES = (".png", ".svg")

@@ -1,8 +1,11 @@
 """Errors that say the place, the finding and the fix, each in one line."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 from modulekge.suggest import nearest
+
+Value = TypeVar("Value")
 
 
 class ModulekgeError(Exception):
@@ -46,3 +49,10 @@ def unknown(kind: str, word: str, known: Iterable[str], fix: str) -> UnknownName
     near = nearest(word, known)
     advice = f"did you mean {' or '.join(near)}?" if near else fix
     return UnknownNameError(f"unknown {kind} {word!r}; {advice}")
+
+
+def one_of(kind: str, word: str, known: Mapping[str, Value]) -> Value:
+    """Return the ``kind`` that is called ``word``; where none is, say which there are."""
+    if word not in known:
+        raise unknown(kind, word, known, f"choose one of {', '.join(known)}")
+    return known[word]

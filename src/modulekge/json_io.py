@@ -88,8 +88,10 @@ def _texts(values: Iterable[Any], place: str) -> Iterable[str]:
 def _plain(kind: Any, value: Any, place: str) -> Any:
     """Check a single value; a whole number is a number too, and NaN stands for one that is not known."""
     wanted = (int, float) if kind is float else (kind,)
-    if type(value) not in wanted or (type(value) is int and value.bit_length() > _MOST_BITS):
+    if type(value) not in wanted:
         raise _unfit(place, _PLAIN[kind])
+    if type(value) is int and value.bit_length() > _MOST_BITS:
+        raise _unfit(place, f"{_PLAIN[kind]} of at most {_MOST_BITS} bits")
     if isinstance(value, float) and isinf(value):
         raise _unfit(place, "a finite number")
     if isinstance(value, str):

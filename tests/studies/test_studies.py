@@ -9,14 +9,14 @@ from statistics import stdev
 import pytest
 
 from modulekge.config import make_config, read_config
-from modulekge.errors import ModulekgeError
+from modulekge.errors import ModulekgeError, one_of
 from modulekge.models.spec import MODELS
 from modulekge.run import provenance, train
 from modulekge.run.folder import RunFolder
 from modulekge.run.provenance import source_commit
 from modulekge.run.recipes import find_recipe
 from modulekge.studies import cell as cells
-from modulekge.studies.catalogue import STUDIES, study_named
+from modulekge.studies.catalogue import STUDIES
 from modulekge.studies.cell import Cell, Result, cell_config, read_result, run_cell
 from modulekge.studies.paper import TABLE_2, TABLE_3, TABLE_4
 from modulekge.studies.render import draw, markdown, write_study
@@ -380,7 +380,7 @@ def test_a_cell_is_continued_where_it_was_left_and_then_kept(tmp_path):
 
 def test_what_is_wrong_is_said(tmp_path):
     with pytest.raises(ModulekgeError, match="unknown study"):
-        study_named("sise")
+        one_of("study", "sise", STUDIES)
     with pytest.raises(ModulekgeError, match="unknown model of this study"):
         STUDIES["relations"].cells(models=["TransE"])
     with pytest.raises(ModulekgeError, match="unknown data set 'nosuch'"):

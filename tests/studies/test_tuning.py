@@ -14,7 +14,15 @@ import pytest
 
 import modulekge
 from modulekge.config import make_config
-from modulekge.errors import ConfigError, DataError, ModulekgeError, RunError, TrainingError, UnknownNameError
+from modulekge.errors import (
+    ConfigError,
+    DataError,
+    ModulekgeError,
+    RunError,
+    TrainingError,
+    UnknownNameError,
+    one_of,
+)
 from modulekge.models.spec import MODELS
 from modulekge.studies import tuning
 from modulekge.studies.tuning import SPACES, Between, Search, finished, open_study, ranking, tune, write_best
@@ -176,7 +184,7 @@ def test_without_a_valid_split_or_with_an_unknown_space(family, tmp_path):
     with pytest.raises(DataError, match="valid split has no triples to compare trials by"):
         search_in(tmp_path, replace(family, valid=family.valid[:0]))
     with pytest.raises(UnknownNameError, match="did you mean paper"):
-        tuning.space_named("papr")
+        one_of("space", "papr", tuning.SPACES)
 
 
 @pytest.fixture

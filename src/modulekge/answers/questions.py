@@ -9,14 +9,13 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from modulekge.choices import FEW
 from modulekge.data.benchmarks import SPLITS, Split
 from modulekge.data.filter_index import FilterIndex
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import QuestionError
 from modulekge.evaluation.odds import log_odds, loops, marked
 from modulekge.shapes import Ids, Scores
-
-FEW = 10  # answers, where it is not said how many
 
 
 @dataclass(frozen=True)

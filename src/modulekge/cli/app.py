@@ -12,11 +12,12 @@ from functools import wraps
 from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, NoReturn, cast, get_type_hints
+from typing import Annotated, Any, NoReturn, cast, get_type_hints
 
 import typer
 
 from modulekge.cli import completion
+from modulekge.cli.graph import GraphOptions
 from modulekge.errors import ModulekgeError
 from modulekge.version import __version__
 
@@ -66,31 +67,6 @@ Settings = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 All = Annotated[bool, typer.Option("--all", help="Show every relation.")]
-
-
-class GraphOptions(NamedTuple):
-    """A graph as the command line names it: DATA, and how to read it."""
-
-    data: str
-    columns: str | None
-    labels: Path | None
-    descriptions: Path | None
-    data_dir: Path | None
-
-    def words(self) -> list[str]:
-        """Return the options as they are written on a command line, without DATA."""
-        given = self._asdict()
-        return [
-            word
-            for name, value in given.items()
-            if name != "data" and value
-            for word in (f"--{name.replace('_', '-')}", str(value))
-        ]
-
-
-def split_columns(columns: str | None) -> list[str] | None:
-    """Return the columns that were chosen, if any were."""
-    return columns.split(",") if columns else None
 
 
 def _graph(

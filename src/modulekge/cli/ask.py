@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from modulekge.choices import PICTURES, TABLES
+from modulekge.choices import FEW, PICTURES, TABLES
 from modulekge.cli.app import Columns, Json, RunArgument, app, command
 
 Out = Annotated[Path | None, typer.Option(help=f"Write a new file instead of a table: {', '.join(TABLES)}.")]
@@ -18,7 +18,7 @@ def predict(
     relation: Annotated[str | None, typer.Option(help="A relation, by name or label.")] = None,
     tail: Annotated[str | None, typer.Option(help="An entity, by name or label.")] = None,
     k: Annotated[
-        int | None, typer.Option("-k", help="How many answers; default: 10.", show_default=False)
+        int | None, typer.Option("-k", help=f"How many answers; default: {FEW}.", show_default=False)
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Leave out what the graph knows.")] = False,
     typed: Annotated[

@@ -10,7 +10,8 @@ import typer
 
 from modulekge.choices import SYNTHETIC_PATTERNS
 from modulekge.cli import completion
-from modulekge.cli.app import All, DataDir, GraphOptions, Json, app, command
+from modulekge.cli.app import All, DataDir, Json, app, command
+from modulekge.cli.graph import GraphOptions
 
 data_app = typer.Typer(
     help="Look at data sets ('data list', 'info DATA', 'doctor DATA'), or make one ('data synth')."

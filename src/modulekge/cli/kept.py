@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from modulekge.choices import EXPORT_FORMATS, TRACKERS
+from modulekge.choices import EXPORT_FORMATS, FEW, TRACKERS
 from modulekge.cli import completion
 from modulekge.cli.app import Columns, Descriptions, Json, Labels, RunArgument, Settings, app, command
 from modulekge.run.listing import Order
@@ -50,7 +50,7 @@ def export(
     relation: Annotated[str | None, typer.Option(help="rdf: a relation; all unless told.")] = None,
     head: Annotated[str | None, typer.Option(help="rdf: the head, if one question is asked.")] = None,
     tail: Annotated[str | None, typer.Option(help="rdf: the tail, if one question is asked.")] = None,
-    k: Annotated[int | None, typer.Option("-k", help="rdf: how many links; 10 unless told.")] = None,
+    k: Annotated[int | None, typer.Option("-k", help=f"rdf: how many links; {FEW} unless told.")] = None,
     prefix: Annotated[str | None, typer.Option(help="rdf: base IRI for names that are not IRIs.")] = None,
     expansion: Annotated[
         int | None, typer.Option(help="index: candidates for a question; 64 unless told.")

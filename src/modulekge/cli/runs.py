@@ -7,7 +7,8 @@ import typer
 
 from modulekge.choices import TRACKERS
 from modulekge.cli import completion
-from modulekge.cli.app import GraphOptions, Json, RunArgument, Settings, command
+from modulekge.cli.app import Json, RunArgument, Settings, command
+from modulekge.cli.graph import GraphOptions
 
 Track = Annotated[
     list[str] | None,

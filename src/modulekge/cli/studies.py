@@ -8,7 +8,8 @@ import typer
 
 from modulekge.choices import SEARCH_SPACES, STUDIES
 from modulekge.cli import completion
-from modulekge.cli.app import GraphOptions, Json, Settings, command
+from modulekge.cli.app import Json, Settings, command
+from modulekge.cli.graph import GraphOptions
 
 
 @command(epilog="Example: modulekge tune UMLS --trials 30 --minutes 20 --workers 2")

@@ -11,7 +11,7 @@ from modulekge.answers.predictor import Predictor
 from modulekge.answers.questions import Answer, Link, Question
 from modulekge.answers.triples import NamedTriples
 from modulekge.answers.type_constraints import Types
-from modulekge.cli.app import split_columns
+from modulekge.cli.graph import split_columns
 from modulekge.commands.graph import print_found, print_notes, print_untrained
 from modulekge.commands.runs import make_calibration, on_device
 from modulekge.config import RerankConfig, make_config

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from modulekge import render
-from modulekge.cli.app import GraphOptions, split_columns
+from modulekge.cli.graph import GraphOptions, split_columns
 from modulekge.commands.graph import open_graph, print_found
 from modulekge.data.doctor import Finding, examine, examine_files
 from modulekge.data.statistics import survey

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import RenderableType
 
 from modulekge import render
-from modulekge.cli.app import GraphOptions, split_columns
+from modulekge.cli.graph import GraphOptions, split_columns
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
 

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from modulekge import render
-from modulekge.cli.app import split_columns
+from modulekge.cli.graph import split_columns
 from modulekge.commands.graph import print_found, print_notes
 from modulekge.config import parse_setting
 from modulekge.data.addition import enlarge

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from modulekge import render
-from modulekge.cli.app import GraphOptions
+from modulekge.cli.graph import GraphOptions
 from modulekge.commands.graph import open_graph, print_notes
 from modulekge.config import parse_setting, write_config
 from modulekge.data.benchmarks import Split

@@ -8,13 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 from modulekge import render
-from modulekge.cli.app import GraphOptions
+from modulekge.cli.graph import GraphOptions
 from modulekge.commands.graph import open_graph
 from modulekge.config import parse_setting
-from modulekge.errors import RunError
+from modulekge.errors import RunError, one_of
 from modulekge.models.spec import named
 from modulekge.studies import tuning
-from modulekge.studies.catalogue import study_named
+from modulekge.studies.catalogue import STUDIES
 from modulekge.studies.cell import Cell, cell_config, read_result
 from modulekge.studies.render import write_study
 from modulekge.studies.several import run_cells
@@ -41,7 +41,7 @@ def tune(
         fixed.insert(0, {"model": {"name": named(model).name}})
     folder = out or Path("runs") / f"tune-{dataset.name}-{space}"
     database = storage or str(folder / "tuning.db")
-    search = tuning.Search.of(dataset, tuning.space_named(space), fixed, database)
+    search = tuning.Search.of(dataset, one_of("space", space, tuning.SPACES), fixed, database)
     study = tuning.open_study(search, seed)
     recipe, err = folder / "best.toml", render.console(stderr=True)
     with (
@@ -78,7 +78,7 @@ def reproduce(
     out: Path | None,
 ) -> None:
     """Show a table or figure of the paper with a verdict beside each of its figures."""
-    chosen = study_named(study)
+    chosen = one_of("study", study, STUDIES)
     cells = chosen.cells(dataset or (), models or (), seeds, quick)
     stored = results
     if retrain:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from modulekge.errors import ConfigError, RunError, unknown
+from modulekge.errors import ConfigError, RunError, one_of
 from modulekge.exports.hub import write_hub
 from modulekge.exports.index import write_index
 from modulekge.exports.rdf import SYNTAXES, write_links
@@ -55,9 +55,7 @@ def export(run: Run | str | Path, target: str | Path, to: str | None = None, **o
     """
     target = Path(target)
     name = to or _named_by(target)
-    if name not in FORMATS:
-        raise unknown("format", name, FORMATS, f"known: {', '.join(FORMATS)}")
-    write = FORMATS[name].write
+    write = one_of("format", name, FORMATS).write
     takes = list(signature(write).parameters)[2:]
     for option in options:
         if option not in takes:

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
+from modulekge.choices import FEW
 from modulekge.data.benchmarks import Split
 from modulekge.errors import ModulekgeError, QuestionError, RunError
 from modulekge.exports.vectors import Vectors, entity_vectors, query_vectors
@@ -103,7 +104,7 @@ class EntityIndex:
         return cls(run, index, int(about.get("expansion", EXPANSION)))
 
     @torch.no_grad()
-    def search(self, heads: Ids, relations: Ids, k: int = 10, expansion: int | None = None) -> Nearest:
+    def search(self, heads: Ids, relations: Ids, k: int = FEW, expansion: int | None = None) -> Nearest:
         """Return the ``k`` best answers to each (head, relation, ?) among ``expansion`` candidates."""
         if k < 1 or len(heads) == 0:
             raise QuestionError(
@@ -134,12 +135,12 @@ class EntityIndex:
         return Nearest(ids.masked_fill(missing, -1).gather(1, best.indices), best.values)
 
     @torch.no_grad()
-    def exact(self, heads: Ids, relations: Ids, k: int = 10) -> Nearest:
+    def exact(self, heads: Ids, relations: Ids, k: int = FEW) -> Nearest:
         """Return the ``k`` best answers to each question among all entities."""
         best = self.run.scorer.scores(heads, relations).topk(min(k, len(self.run.dataset.entities)))
         return Nearest(best.indices, best.values)
 
-    def recall(self, k: int = 10, expansion: int | None = None, split: Split = "valid") -> float:
+    def recall(self, k: int = FEW, expansion: int | None = None, split: Split = "valid") -> float:
         """Return the share of the ``k`` best answers to the questions of a split that a search finds."""
         self.run.dataset.check_split(split, "to measure recall on; name another")
         scorer = self.run.scorer
@@ -160,8 +161,8 @@ def write_index(run: Run, path: Path, *, expansion: int = EXPANSION) -> str:
     built = f"{len(index.index):,} entities, metric {run.model.spec.score.search.metric}"
     if len(run.dataset.valid) == 0:
         return f"{built}; recall was not measured, for there is no valid split"
-    share = index.recall(10, expansion)
-    return f"{built}; recall@10 {share:.4f} on the questions of valid with expansion {expansion}"
+    share = index.recall(FEW, expansion)
+    return f"{built}; recall@{FEW} {share:.4f} on the questions of valid with expansion {expansion}"
 
 
 def _entity_points(model: Embedding, rows: Some) -> Vectors:

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from modulekge.answers.predictor import Predictor
-from modulekge.answers.questions import FEW
+from modulekge.choices import FEW
 from modulekge.data.readers.rdf import rdf_module
 from modulekge.data.vocabulary import PLURAL, Vocabulary
 from modulekge.errors import ConfigError

@@ -271,27 +271,9 @@ class EmbeddingScorer(Scorer):
         self.model, self.workers, self._at_once, self._most_kept = model, model.workers, at_once, kept
         with torch.no_grad():
             self.table = model.entities()
+        self.name, self.n_entities, self.device = model.spec.name, model.n_entities, self.table.device
+        self.n_relations = len(model.relation_scaling) * (2 if model.tied else 1)  # tied ones are there twice
         self._asked: tuple[int, Queries] | None = None  # every entity with one relation, if they are few
-
-    @property
-    def name(self) -> str:
-        """The name of the row."""
-        return self.model.spec.name
-
-    @property
-    def n_entities(self) -> int:
-        """All of them, whoever holds them."""
-        return self.model.n_entities
-
-    @property
-    def n_relations(self) -> int:
-        """The relations of the tables; tied ones are there twice."""
-        return len(self.model.relation_scaling) * (2 if self.model.tied else 1)
-
-    @property
-    def device(self) -> torch.device:
-        """Where the table lies."""
-        return self.table.device
 
     @property
     def held(self) -> slice:

@@ -37,27 +37,9 @@ class Reranked(Scorer):
     ) -> None:
         """Rerank ``base``; ``train`` are the questions of train with their answers, which are counted."""
         self.base, self.weights, self._train, self._most = base, weights, train, most_offsets
+        self.name, self.device = weights.named(base.name), base.device
+        self.n_entities, self.n_relations = base.n_entities, base.n_relations
         self.offsets = {relation: offset.to(base.device) for relation, offset in (offsets or {}).items()}
-
-    @property
-    def name(self) -> str:
-        """The name of what is reranked, and that it is."""
-        return self.weights.named(self.base.name)
-
-    @property
-    def n_entities(self) -> int:
-        """As many as of what is reranked."""
-        return self.base.n_entities
-
-    @property
-    def n_relations(self) -> int:
-        """As many as of what is reranked."""
-        return self.base.n_relations
-
-    @property
-    def device(self) -> torch.device:
-        """Where what is reranked lies."""
-        return self.base.device
 
     @property
     def plain(self) -> Scorer:

@@ -23,27 +23,11 @@ class Scorer(ABC):
     entities between them, :meth:`scores` has the columns ``held`` here.
     """
 
+    name: str  # what reports call it
+    n_entities: int  # candidates of a question
+    n_relations: int  # that can be asked for, inverses included
+    device: torch.device  # where questions are to lie
     workers: Workers = ALONE
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """What reports call it."""
-
-    @property
-    @abstractmethod
-    def n_entities(self) -> int:
-        """How many candidates a question has."""
-
-    @property
-    @abstractmethod
-    def n_relations(self) -> int:
-        """How many relations can be asked for, inverses included."""
-
-    @property
-    @abstractmethod
-    def device(self) -> torch.device:
-        """Where questions are to lie."""
 
     @property
     def held(self) -> slice:

@@ -1,9 +1,8 @@
 """A model is a row: what its scalars, vectors, scaling, rotation and score are."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import TypeVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -21,11 +20,10 @@ from modulekge.algebra.groups import (
 from modulekge.algebra.parametrizations import UNIT_PARAMETRIZATIONS, Parametrization
 from modulekge.algebra.scores import SCORES, Score, lift, product
 from modulekge.config import ModelConfig
-from modulekge.errors import ConfigError, unknown
+from modulekge.errors import ConfigError, one_of, unknown
 from modulekge.models.table import ROWS, Row
 from modulekge.shapes import Elements, Numbers
 
-Value = TypeVar("Value")
 Build = Callable[[Numbers, Numbers], Elements]  # scalars and vectors of entities to what is scored
 
 
@@ -249,11 +247,11 @@ def row(name: str, scalar: str, vector: str, scaling: str, rotation: str, score:
     """
     return ModelSpec(
         name,
-        _value("scalar group", scalar, SCALARS),
-        _value("vector group", vector, VECTORS),
-        _value("scaling group", scaling, SCALINGS),
-        _value("rotation group", rotation, ROTATIONS),
-        _value("score", score, SCORES),
+        one_of("scalar group", scalar, SCALARS),
+        one_of("vector group", vector, VECTORS),
+        one_of("scaling group", scaling, SCALINGS),
+        one_of("rotation group", rotation, ROTATIONS),
+        one_of("score", score, SCORES),
     )
 
 
@@ -277,13 +275,7 @@ def _inside(small: Algebra, large: Algebra) -> bool:
 
 def parametrization(name: str) -> Parametrization:
     """Return the parametrization of unit elements of this name."""
-    return _value("parametrization", name, UNIT_PARAMETRIZATIONS)
-
-
-def _value(kind: str, name: str, known: Mapping[str, Value]) -> Value:
-    if name not in known:
-        raise unknown(kind, name, known, f"choose one of {', '.join(known)}")
-    return known[name]
+    return one_of("parametrization", name, UNIT_PARAMETRIZATIONS)
 
 
 MODELS = {name: row(*words) for name, words in ROWS.items()}

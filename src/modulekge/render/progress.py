@@ -69,8 +69,8 @@ class TrainingsDisplay(Live):
             self.progress.update(task, completed=completed, epoch=event.epoch, phase=phase)
             return
         fields = {"loss": f"{event.loss:.4f}", "speed": f"{event.triples_per_second:,.0f}"}
-        if event.valid:
-            fields["mrr"] = f"{event.valid['mrr']:.4f}"
+        if event.mrr is not None:
+            fields["mrr"] = f"{event.mrr:.4f}"
         self.progress.update(task, completed=event.epoch, epoch=event.epoch, **fields)  # type: ignore[arg-type]
 
 

@@ -13,7 +13,7 @@ from modulekge.run.listing import best_record, valid_figures
 from modulekge.run.plotting import markdown_table, new_figure, write_figure
 from modulekge.run.rows import check_target, comma_separated
 from modulekge.run.run_files import RunFiles
-from modulekge.training.records import EpochRecord
+from modulekge.training.records import EpochRecord, curve
 
 Number = int | float
 Curve = tuple[tuple[int, float], ...]  # epoch, valid MRR
@@ -49,7 +49,7 @@ def compare(runs: Sequence[Path]) -> Comparison:
         runs=tuple(as_text(str(run)) for run in runs),
         settings={key: each for key, each in values.items() if len(set(each)) > 1},
         metrics={name: tuple(each.get(name) for each in metrics) for name in names},
-        curves=tuple(tuple((r.epoch, r.valid["mrr"]) for r in each if r.valid) for each in records),
+        curves=tuple(map(curve, records)),
         cautions=tuple(_cautions(folders, reports)),
     )
 

@@ -4,12 +4,11 @@ from dataclasses import dataclass
 
 import torch
 
+from modulekge.choices import FEW
 from modulekge.models.scorer import Scorer, batch_size
 from modulekge.run.run import Run
 from modulekge.shapes import Triples
 from modulekge.training.fit import validate
-
-_BEST = 10
 
 
 @dataclass(frozen=True)
@@ -45,4 +44,4 @@ def _best(scorer: Scorer, asked: Triples, old: int) -> torch.Tensor:
     """The ten best of the old entities."""
     heads, relations, _ = asked.unbind(1)
     scores = scorer.scores(heads, relations)[:, :old]
-    return scores.topk(min(_BEST, old)).indices.sort().values
+    return scores.topk(min(FEW, old)).indices.sort().values

@@ -129,7 +129,7 @@ def _state(folder: RunFiles, ended: bool, epochs: int) -> State:
 
 def best_record(records: Sequence[EpochRecord]) -> EpochRecord | None:
     """Return the epoch of the best valid MRR, whose weights are kept; none without a valid split."""
-    return max((r for r in records if r.valid), key=lambda r: (r.valid or {})["mrr"], default=None)
+    return max((r for r in records if r.valid), key=lambda r: r.mrr or 0.0, default=None)
 
 
 def valid_figures(folder: RunFiles, records: Sequence[EpochRecord]) -> dict[str, float] | None:

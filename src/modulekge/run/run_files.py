@@ -122,7 +122,7 @@ class RunFiles:
         for number, line in enumerate(lines, start=1):
             try:
                 record = typed(EpochRecord, parse_json(line))
-                if record.epoch != number or (record.valid and not record.valid["mrr"] >= 0):
+                if record.epoch != number or not (record.mrr or 0.0) >= 0:
                     raise ValueError
             except (ValueError, KeyError, RecursionError):
                 raise RunError(

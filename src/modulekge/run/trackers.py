@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from modulekge.config import Config, dotted, write_config
-from modulekge.errors import ModulekgeError, RunError, unknown
+from modulekge.errors import ModulekgeError, RunError, one_of
 from modulekge.evaluation.report import Report
 from modulekge.run.run_files import RunFiles
 from modulekge.training.records import EpochProgress, EpochRecord
@@ -123,10 +123,8 @@ TRACKERS: dict[str, Callable[[Path], Tracker]] = {
 
 def make_trackers(names: Iterable[str], run: Path) -> dict[str, Tracker]:
     """Return trackers of a run by name; nothing is begun yet, but what is not installed shows here."""
-    for name in (names := list(names)):
-        if name not in TRACKERS:
-            raise unknown("tracker", name, TRACKERS, f"known: {', '.join(TRACKERS)}")
-    return {name: TRACKERS[name](run) for name in names}
+    kinds = {name: one_of("tracker", name, TRACKERS) for name in names}
+    return {name: kind(run) for name, kind in kinds.items()}
 
 
 class Tracking:

@@ -23,7 +23,7 @@ from modulekge.run.trackers import Tracker, Tracking, make_trackers
 from modulekge.training.ema import averaged
 from modulekge.training.fit import fit
 from modulekge.training.optimizers import pick_device
-from modulekge.training.records import EpochProgress, EpochRecord, stalled
+from modulekge.training.records import EpochProgress, EpochRecord, curve, stalled
 from modulekge.workers import workers
 
 _CHECKPOINT_SECONDS = 60.0  # a crash costs at most this much training, and an epoch
@@ -99,14 +99,14 @@ def continue_run(
             partial(folder.add_session, epoch + 1, device, group.size),
         ):
             group.on_main(write)
-        best = max((r.valid["mrr"] for r in records if r.valid), default=-1.0)
+        best = max((mrr for _, mrr in curve(records)), default=-1.0)
         saved_at = time.monotonic()
         for event in fit(model, dataset, optimizer, config, epoch + 1):
             if isinstance(event, EpochRecord):
                 records.append(event)
                 group.on_main(partial(folder.add_record, event))
-                if event.valid and event.valid["mrr"] > best:
-                    best = event.valid["mrr"]
+                if event.mrr is not None and event.mrr > best:
+                    best = event.mrr
                     if not folder.checkpoint.exists():  # without it, weights could not go on
                         folder.save_checkpoint(model, optimizer, event.epoch)
                     with averaged(model, optimizer, config.train):

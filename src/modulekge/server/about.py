@@ -45,7 +45,7 @@ def run_detail(summary: RunSummary, run: Run) -> RunDetail:
     return RunDetail(
         **vars(summary),
         settings={key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()},
-        curve=[CurvePoint(r.epoch, r.loss, r.valid["mrr"] if r.valid else None) for r in records],
+        curve=[CurvePoint(r.epoch, r.loss, r.mrr) for r in records],
         report=None if report is None else _report(run, report),
         calibration=None if calibration is None else _calibration(calibration),
     )

@@ -7,8 +7,9 @@ from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from modulekge.answers.predictor import Known
-from modulekge.answers.questions import FEW, Answer, Link, Question
+from modulekge.answers.questions import Answer, Link, Question
 from modulekge.answers.type_constraints import Types
+from modulekge.choices import FEW
 
 MOST_ANSWERS = 500  # to a question
 MOST_QUESTIONS = 64  # in a request

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from modulekge.errors import unknown
 from modulekge.studies.paper import METRICS, TABLE_2, TABLE_3, TABLE_4
 from modulekge.studies.study import VALID, Change, Study
 
@@ -127,10 +126,3 @@ STUDIES = {
         ),
     )
 }
-
-
-def study_named(name: str) -> Study:
-    """Return the study of this name."""
-    if name not in STUDIES:
-        raise unknown("study", name, STUDIES, f"choose one of {', '.join(STUDIES)}")
-    return STUDIES[name]

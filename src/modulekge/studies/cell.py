@@ -27,7 +27,7 @@ from modulekge.run.run import load
 from modulekge.run.train import continue_run
 from modulekge.studies.paper import METRICS
 from modulekge.training.optimizers import pick_device
-from modulekge.training.records import EpochProgress, EpochRecord
+from modulekge.training.records import EpochProgress, EpochRecord, curve
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,6 @@ def run_cell(cell: Cell, results: Path, runs: Path) -> Generator[EpochProgress |
     device = pick_device(run.config.train.device)
     report = evaluate(run.on(device).scorer, run.dataset, cell.split, triples=run.dataset[cell.split])
     records = folder.records()
-    curve = tuple((r.epoch, r.valid["mrr"]) for r in records if r.valid)
     groups = run.model.spec.entity_groups
     result = Result(
         cell=cell.name,
@@ -221,8 +220,8 @@ def run_cell(cell: Cell, results: Path, runs: Path) -> Generator[EpochProgress |
         both=report.both,
         intervals=report.intervals,
         relations={part.name: part.both["mrr"] for part in report.relations},
-        curve=curve,
-        best_epoch=max(curve, key=lambda point: point[1], default=(0, 0.0))[0],
+        curve=curve(records),
+        best_epoch=max(curve(records), key=lambda point: point[1], default=(0, 0.0))[0],
         epochs=len(records),
         train_seconds=sum(r.seconds for r in records),
         entity_numbers=sum(group.width for group in groups) * run.model.k,

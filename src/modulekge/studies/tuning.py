@@ -16,7 +16,7 @@ import torch
 
 from modulekge.config import holds, merge, nested, write_config
 from modulekge.data.dataset import Dataset
-from modulekge.errors import ConfigError, ModulekgeError, RunError, TrainingError, unknown
+from modulekge.errors import ConfigError, ModulekgeError, RunError, TrainingError
 from modulekge.run.checkpoint import begin
 from modulekge.run.files import write_file
 from modulekge.run.plan import NO_RECIPE, resolve
@@ -63,13 +63,6 @@ SPACES: dict[str, Space] = {
         "loss.targets": ("one", "all"),
     },
 }
-
-
-def space_named(name: str) -> Space:
-    """Return the space of this name."""
-    if name not in SPACES:
-        raise unknown("space", name, SPACES, f"choose one of {', '.join(SPACES)}")
-    return SPACES[name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,8 +244,8 @@ def _run(dataset: Dataset, trial: Any, settings: Iterable[Mapping[str, Any]]) ->
             if not isinstance(event, EpochRecord):
                 continue
             records.append(event)
-            if event.valid:
-                epoch, mrr = event.epoch, event.valid["mrr"]
+            if (mrr := event.mrr) is not None:
+                epoch = event.epoch
                 best = mrr if best is None else max(best, mrr)
                 trial.report(mrr, epoch)
                 trial.set_user_attr("epoch", epoch)

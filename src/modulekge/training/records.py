@@ -1,6 +1,6 @@
 """What training tells of itself: how far an epoch has come, and what it was."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,10 +26,20 @@ class EpochRecord:
     triples_per_second: float
     valid: dict[str, float] | None
 
+    @property
+    def mrr(self) -> float | None:
+        """The MRR on valid, by which epochs are compared; None where it was not measured."""
+        return self.valid["mrr"] if self.valid else None
+
+
+def curve(records: Iterable[EpochRecord]) -> tuple[tuple[int, float], ...]:
+    """Return (epoch, valid MRR) of the epochs that were validated."""
+    return tuple((record.epoch, record.mrr) for record in records if record.mrr is not None)
+
 
 def stalled(records: Sequence[EpochRecord], patience: int) -> bool:
     """Whether the last ``patience`` validations brought nothing better than what was before them."""
-    curve = [r.valid["mrr"] for r in records if r.valid]
-    if patience == 0 or len(curve) <= patience:
+    found = [mrr for _, mrr in curve(records)]
+    if patience == 0 or len(found) <= patience:
         return False
-    return max(curve[-patience:]) <= max(curve[:-patience])
+    return max(found[-patience:]) <= max(found[:-patience])

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from modulekge.data.benchmarks import SPLITS, Split
 from modulekge.data.synthetic.patterns import PATTERNS, Family
-from modulekge.errors import ConfigError, unknown
+from modulekge.errors import ConfigError, one_of
 from modulekge.shapes import Triples
 
 STRUCTURES = tuple(name for name, pattern in PATTERNS.items() if pattern.implies)
@@ -97,8 +97,7 @@ def synthesise(
     family joins all entities, so that train mentions each of them.
     """
     for name in patterns:
-        if name not in PATTERNS:
-            raise unknown("pattern", name, PATTERNS, f"there are {', '.join(PATTERNS)}")
+        one_of("pattern", name, PATTERNS)
     if entities < _LEAST_ENTITIES:
         raise ConfigError(f"entities = {entities}: too few for a structure; give at least {_LEAST_ENTITIES}")
     if seed < 0 or held_out < 0:
