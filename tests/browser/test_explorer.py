@@ -304,6 +304,21 @@ def test_show_more_pages_through_facts(page):
     expect(group.locator("li")).to_have_count(70)
 
 
+def test_predicted_links_are_of_fitting_types_unless_told(page, address):
+    def asks(types):
+        return page.expect_response(lambda got: "/neighbours?" in got.url and f"types={types}" in got.url)
+
+    with asks("constrained"):
+        page.goto(f"{address}{VIEWS['around']}")
+    switch = page.get_by_label("Predict entities of any type")
+    expect(switch).not_to_be_checked()
+    with asks("any"):
+        switch.check()
+    stands(page, "types=any")
+    expect(switch).to_be_checked()
+    expect(page.locator("path.edge.predicted").nth(1)).to_be_visible()
+
+
 def test_markup_in_names_is_text(new_page, hostile, markup):
     page = new_page()
     for view in ("#/", "#/around?name=plain", "#/map?name=plain", "#/run", "#/entity?name=plain"):

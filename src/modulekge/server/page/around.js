@@ -2,7 +2,7 @@
 
 import { go, href } from "./address.js";
 import { get, of } from "./api.js";
-import { count, el, entityLink, link, percent, svg, words } from "./dom.js";
+import { count, el, entityLink, link, percent, svg, toggle, words } from "./dom.js";
 
 const KNOWN = 24;
 const PREDICTED = 8;
@@ -31,17 +31,12 @@ export async function show({ run, params, signal }) {
       ...(links.length
         ? [legend(centre, known, predicted), figure]
         : [el("p.notice", "Nothing is known around it, and nothing predicted.")]),
-      el("div.tools", anyType(types === "any", (on) => go("around", { ...params, run: run.name, types: on ? "any" : null }))),
+      el("div.tools", toggle("any-type", "Predict entities of any type, also what does not fit", types === "any",
+        (on) => go("around", { ...params, run: run.name, types: on ? "any" : null }))),
       el("p.quiet", "Follow an entity to walk on; the one in the middle opens its card. ",
         link("map", { run: run.name, name: centre.name }, "See it on the map")),
     ],
   };
-}
-
-/** Return a switch; its id keeps the focus on it when the view is drawn anew. */
-function anyType(checked, change) {
-  const box = el("input", { type: "checkbox", id: "any-type", checked, onchange: () => change(box.checked) });
-  return el("label.switch", box, el("span", "Predict entities of any type, not only of those that fit"));
 }
 
 function legend(centre, known, predicted) {

@@ -2,7 +2,7 @@
 
 import { go, href } from "./address.js";
 import { get, getOnce, of, post, ServerError } from "./api.js";
-import { bar, count, el, entityLink, figure, later, link, percent, words } from "./dom.js";
+import { bar, count, el, entityLink, figure, later, link, percent, toggle, words } from "./dom.js";
 import { ALL_RELATIONS, caution, sentence } from "./entity.js";
 import { missing } from "./run.js";
 
@@ -31,7 +31,7 @@ export async function show({ run, runs, params, signal }) {
         ? question.relation && !guessed && answerSet(run, question, signal)
         : missing("has no probabilities yet", `modulekge calibrate ${run.name}`, "makes them"),
       el("div.tools",
-        newOnly(Boolean(params.new), (on) => go("ask", { ...same, new: on ? 1 : null })),
+        toggle("new", "New answers only", Boolean(params.new), (on) => go("ask", { ...same, new: on ? 1 : null })),
         elsewhere(run, runs, question),
       ),
       answers.length
@@ -149,12 +149,6 @@ function elsewhere(run, runs, question) {
   const other = runs.find(({ name }) => name !== run.name);
   if (!other || !question.relation) return null;
   return link("compare", { run: run.name, with: other.name, ...question }, "Ask another run too");
-}
-
-/** Return a switch; its id keeps the focus on it when the view is drawn anew. */
-function newOnly(checked, change) {
-  const box = el("input", { type: "checkbox", id: "new", checked, onchange: () => change(box.checked) });
-  return el("label.switch", box, el("span", "New answers only"));
 }
 
 function more(onclick) {

@@ -105,3 +105,9 @@ export function percent(share) {
 export function words(label) {
   return label.replaceAll("_", " ").trim() || label;
 }
+
+/** Return a switch; its id keeps the focus on it when the view is drawn anew. */
+export function toggle(id, text, checked, change) {
+  const box = el("input", { type: "checkbox", id, checked, onchange: () => change(box.checked) });
+  return el("label.switch", box, el("span", text));
+}
