@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from modulekge.cli.app import Columns, Descriptions, Json, Labels, RunArgument, Settings, app
+from modulekge.cli.app import Columns, Descriptions, Header, Json, Labels, RunArgument, Settings, app
+from modulekge.cli.graph import HeaderRow
 
 
 @app.command(epilog="Example: modulekge add runs/demo new.tsv --out runs/demo-june")
@@ -20,6 +21,7 @@ def add(
     ] = 0,
     settings: Settings = None,
     columns: Columns = None,
+    header: Header = HeaderRow.auto,
     labels: Labels = None,
     descriptions: Descriptions = None,
     as_json: Json = False,
@@ -31,4 +33,4 @@ def add(
     """
     from modulekge.commands import add
 
-    add.add(run, new, out, refresh, settings, columns, labels, descriptions, as_json)
+    add.add(run, new, out, refresh, settings, columns, header, labels, descriptions, as_json)

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from modulekge import render
-from modulekge.cli.graph import split_columns
+from modulekge.cli.graph import HeaderRow, split_columns
 from modulekge.config import parse_setting
 from modulekge.data.addition import enlarge
 from modulekge.data.reading import read_facts
@@ -21,13 +21,15 @@ def add(
     refresh: int,
     settings: list[str] | None,
     columns: str | None,
+    header: HeaderRow,
     labels: Path | None,
     descriptions: Path | None,
     as_json: bool,
 ) -> None:
     """Add new facts to a trained run, in seconds, as a new run; RUN itself is not changed."""
     err, source = render.console(stderr=True), load(run)
-    facts = read_facts(new, split_columns(columns), labels, descriptions)
+    chosen = split_columns(columns)
+    facts = read_facts(new, chosen, labels, descriptions, header.chosen, source.dataset)
     addition = enlarge(source.dataset, facts)
     for note in addition.notes:
         err.print(note)

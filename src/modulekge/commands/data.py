@@ -35,9 +35,8 @@ def data_doctor(
     try:
         dataset = open_graph(graph)
     except DataError as error:
-        found = (
-            examine_files(Path(graph.data), split_columns(graph.columns)) if Path(graph.data).exists() else ()
-        )
+        path, columns = Path(graph.data), split_columns(graph.columns)
+        found = examine_files(path, columns, graph.header.chosen) if path.exists() else ()
         if as_json:
             found = found or (Finding("problem", str(error), ""),)
             _print_json(found, None)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from modulekge import render
 from modulekge.cli.graph import GraphOptions
-from modulekge.commands.graph import open_graph
+from modulekge.commands.graph import open_graph, print_notes
 from modulekge.config import parse_setting
 from modulekge.models.spec import named
 from modulekge.studies import tuning
@@ -29,6 +29,7 @@ def tune(
 ) -> None:
     """Search for the settings with the best valid MRR, and write them as a recipe."""
     dataset = open_graph(graph)
+    print_notes(dataset)
     fixed = [parse_setting(text) for text in settings or ()]
     if model:
         fixed.insert(0, {"model": {"name": named(model).name}})

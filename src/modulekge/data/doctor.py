@@ -8,6 +8,7 @@ from typing import Literal, get_args
 from modulekge.data.dataset import Dataset
 from modulekge.data.overlaps import Likeness, Overlap, overlaps
 from modulekge.data.readers.files import problems
+from modulekge.data.readers.headers import Header
 from modulekge.data.readers.layouts import splits_present
 from modulekge.data.statistics import Statistics, survey
 
@@ -26,11 +27,13 @@ class Finding:
     advice: str
 
 
-def examine_files(path: Path, columns: Sequence[str] | None = None) -> tuple[Finding, ...]:
+def examine_files(
+    path: Path, columns: Sequence[str] | None = None, header: Header = None
+) -> tuple[Finding, ...]:
     """Return what is wrong with the lines of a file of triples, or of a folder's files of splits."""
     found = []
     for file in [path] if path.is_file() else splits_present(path):
-        texts = list(problems(file, columns, _MOST + 1))
+        texts = list(problems(file, columns, _MOST + 1, header))
         found += [Finding("problem", text, "") for text in texts[:_MOST]]
         if len(texts) > _MOST:
             found.append(Finding("problem", f"{file}: there are more; these are the first {_MOST}", ""))
