@@ -17,6 +17,7 @@ from modulekge.render.progress import RankingDisplay as RankingDisplay
 from modulekge.render.progress import TrainingDisplay as TrainingDisplay
 from modulekge.render.progress import TrainingsDisplay as TrainingsDisplay
 from modulekge.render.progress import ranking_display as ranking_display
+from modulekge.render.progress import stages_display as stages_display
 from modulekge.render.reports import report_view as report_view
 from modulekge.render.reports import retrained_table as retrained_table
 from modulekge.render.reports import study_table as study_table

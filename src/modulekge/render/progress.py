@@ -1,7 +1,7 @@
 """Progress of training and ranking, on a terminal only."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.progress import (
@@ -71,6 +71,18 @@ class TrainingDisplay(TrainingsDisplay):
         speed = "{task.fields[speed]} triples/s"
         super().__init__(_EPOCH, BarColumn(bar_width=24), "loss {task.fields[loss]}", speed, _MRR)
         self.begin("", epochs, first_epoch)
+
+
+@contextmanager
+def stages_display(stages: int) -> Iterator[Callable[[str], None]]:
+    """A bar on a terminal that names the stage under way; the next one is told to what is yielded."""
+    with Progress(console=live_console(), disable=not sys.stderr.isatty(), transient=True) as progress:
+        task = progress.add_task("", total=stages, completed=-1)
+
+        def begin(stage: str) -> None:
+            progress.update(task, description=stage, advance=1)
+
+        yield begin
 
 
 @contextmanager
