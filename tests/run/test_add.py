@@ -146,7 +146,7 @@ def test_the_graph_grows_by_what_is_new_and_says_where_it_came_from(run, tmp_pat
 def test_facts_held_out_in_any_split_are_known(run, tmp_path):
     names = run.dataset.entities.names
     held = [(names[h], run.dataset.relations.names[r], names[t]) for h, r, t in run.dataset.valid.tolist()]
-    with pytest.raises(DataError, match="all of the 1 facts are known"):
+    with pytest.raises(DataError, match="the 1 fact is known"):
         modulekge.add(run, held, tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
@@ -438,7 +438,7 @@ def test_a_description_of_a_label_is_one_of_its_name(run, tmp_path):
     [
         ("ida\tchild\n", "new.tsv:1: expected 3 tab-separated fields"),
         ("", "new.tsv: no triples"),
-        ("ada\tparent\tbob\n", "family: all of the 1 facts are known"),
+        ("ada\tparent\tbob\n", "family: the 1 fact is known"),
         (None, "new.tsv: no such file"),
     ],
 )

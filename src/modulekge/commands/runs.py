@@ -30,6 +30,7 @@ from modulekge.run.trackers import Tracker, Tracking, make_trackers
 from modulekge.run.train import continue_run, default_folder, plan
 from modulekge.training.optimizers import pick_device
 from modulekge.training.records import EpochProgress, EpochRecord
+from modulekge.wording import counted
 from modulekge.workers import lost, many, restarted, workers
 
 
@@ -144,7 +145,8 @@ def _calibrate(folder: RunFolder) -> None:
         return
     found = make_calibration(run)
     error = "" if found.measured is None else f", {found.measured.together.after.error:.3f} off on test"
-    render.console(stderr=True).print(f"calibrated on {found.together.triples:,} valid answers{error}")
+    answers = counted(found.together.triples, "valid answer")
+    render.console(stderr=True).print(f"calibrated on {answers}{error}")
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from modulekge.data.splits import without_repeats
 from modulekge.data.vocabulary import PLURAL, Vocabulary
 from modulekge.errors import DataError, UnknownNameError
 from modulekge.shapes import Triples
+from modulekge.wording import counted
 
 _FEW = 3  # names that are told
 
@@ -79,7 +80,8 @@ def enlarge(dataset: Dataset, facts: Facts) -> Addition:
     old = FilterIndex.of(torch.cat([dataset[split] for split in SPLITS]), len(relations))
     known = old.among(distinct[:, 0], distinct[:, 1], distinct[:, 2:])[:, 0]
     if known.all():
-        raise DataError(f"{dataset.name}: all of the {len(known):,} facts are known; there is nothing to add")
+        words = counted(len(known), "fact is", "facts are all")
+        raise DataError(f"{dataset.name}: the {words} known; there is nothing to add")
     after = replace(
         dataset, entities=entities, relations=relations, train=torch.cat([dataset.train, distinct[~known]])
     )

@@ -20,6 +20,7 @@ from modulekge.data.splits import split_triples
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import DataError
 from modulekge.shapes import Triples
+from modulekge.wording import counted
 
 
 def read_dataset(
@@ -45,7 +46,8 @@ def read_dataset(
         except DataError as error:
             raise DataError(f"{path}: {error}") from None
         if repeated := count - sum(map(len, splits)):
-            notes.append(f"{path}: {repeated:,} repeated triples are kept once")
+            kept = counted(repeated, "repeated triple is", "repeated triples are")
+            notes.append(f"{path}: {kept} kept once")
     train, valid, test = splits
     return Dataset(name_of(path), entities, relations, train, valid, test, notes=tuple(notes))
 
@@ -138,7 +140,8 @@ def _read(
         *_unheard(path, descriptions, told, entities),
     ]
     if cut:
-        notes.append(f"{path}: {cut:,} descriptions are cut at {LONGEST:,} characters")
+        descriptions_cut = counted(cut, "description is", "descriptions are")
+        notes.append(f"{path}: {descriptions_cut} cut at {LONGEST:,} characters")
     return entities, relations, splits, notes, graph
 
 
@@ -156,9 +159,10 @@ def _outer_spaces(path: Path, vocabulary: Vocabulary) -> Iterator[str]:
     if spaced:
         names = set(vocabulary.names)
         twice = sum(name.strip() in names for name in spaced)
-        found = f"{len(spaced):,} names ({vocabulary.kind}) begin or end with a space"
-        also = f"{twice:,} of them are also there without it"
-        yield f"{path}: {found}, {also}; trim them if that is not meant"
+        kind = f"({vocabulary.kind})"
+        found = counted(len(spaced), f"name {kind} begins or ends", f"names {kind} begin or end")
+        also = f"{twice:,} of them {'is' if twice == 1 else 'are'} also there without it"
+        yield f"{path}: {found} with a space, {also}; trim them if that is not meant"
 
 
 def name_of(path: Path) -> str:

@@ -24,6 +24,7 @@ from modulekge.run.train import NO_RECIPE, begin, resolve
 from modulekge.studies.several import is_over
 from modulekge.training.fit import fit
 from modulekge.training.records import EpochRecord, stalled
+from modulekge.wording import counted
 
 _ERRORS = (ModulekgeError, MemoryError, RuntimeError)  # torch has no class of its own for want of memory
 _LOCK_SECONDS = 60  # that a process waits for another one to leave the database
@@ -324,7 +325,7 @@ def write_best(study: Any, path: Path) -> Trial:
     if best is None:
         errors = [t.user_attrs["error"] for t in study.trials if "error" in t.user_attrs]
         if errors:
-            raise TrainingError(f"all {len(errors)} trials failed, the last of them so: {errors[-1]}")
+            raise TrainingError(f"{counted(len(errors), 'trial')} failed, the last so: {errors[-1]}")
         raise TrainingError(
             "no trial came to its end; the same command goes on, if need be with more --minutes"
         )
