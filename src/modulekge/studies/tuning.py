@@ -18,7 +18,7 @@ import torch
 
 from modulekge.config import holds, merge, nested, write_config
 from modulekge.data.dataset import Dataset
-from modulekge.errors import ConfigError, ModulekgeError, RunError, TrainingError, unknown
+from modulekge.errors import ConfigError, ModulekgeError, RunError, TrainingError, to_install, unknown
 from modulekge.run.files import write_file
 from modulekge.run.train import NO_RECIPE, begin, resolve
 from modulekge.studies.several import is_over
@@ -118,7 +118,7 @@ def optuna() -> Any:
     try:
         module = importlib.import_module("optuna")
     except ImportError:
-        raise ModulekgeError("tuning needs Optuna: pip install 'modulekge[tune]'") from None
+        raise ModulekgeError(f"tuning needs Optuna: {to_install('tune')}") from None
     module.logging.set_verbosity(module.logging.ERROR)
     return module
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from modulekge.data.readers.labels import Kind
 from modulekge.data.readers.lines import LONGEST, open_bytes
 from modulekge.data.readers.tables import Graph, gathered
-from modulekge.errors import DataError
+from modulekge.errors import DataError, to_install
 from modulekge.wording import counted
 
 Syntax = Literal["N_TRIPLES", "TURTLE"]
@@ -131,4 +131,4 @@ def rdf_module() -> Any:
     try:
         return importlib.import_module("pyoxigraph")
     except ImportError:
-        raise DataError("RDF needs pyoxigraph: pip install 'modulekge[rdf]'") from None
+        raise DataError(f"RDF needs pyoxigraph: {to_install('rdf')}") from None
