@@ -204,6 +204,13 @@ BAD = {
     "a pipe": (["data", "info", "/dev/null"], "/dev/null: neither a file nor a folder"),
     "no place for a database": (["tune", "graph.tsv", "--out", "what?"], "for the '?'; choose another"),
     "folder in use": (["train", "graph.tsv", "--out", "run"], "exists already"),
+    "a setting, before the graph": (["train", "spaced.tsv", "--set", "train.epoch=5"], "train.epochs?"),
+    "a recipe, before the graph": (["train", "spaced.tsv", "--recipe", "two.tsv"], "not valid TOML"),
+    "a model, before the graph": (["train", "spaced.tsv", "--set", "model.name=None"], "unknown model"),
+    "a folder, before the graph": (["train", "spaced.tsv", "--out", "run"], "run: exists already"),
+    "a trial, before the graph": (["tune", "spaced.tsv", "--set", "train.epoch=5"], "train.epochs?"),
+    "a setting, before new facts": (["add", "run", "spaced.tsv", "--set", "train.epoch=5"], "train.epochs?"),
+    "a folder, before new facts": (["add", "run", "spaced.tsv", "--out", "run"], "run: exists already"),
     "file in the way": (["train", "graph.tsv", "--out", "graph.tsv/run"], "cannot be made"),
 }  # fmt: skip
 

@@ -11,6 +11,7 @@ from modulekge.data.addition import enlarge
 from modulekge.data.reading import read_facts
 from modulekge.run.add import fold_in, train_on
 from modulekge.run.drift import drift
+from modulekge.run.folder import RunFolder
 from modulekge.run.run import load
 
 
@@ -28,12 +29,16 @@ def add(
 ) -> None:
     """Add new facts to a trained run, in seconds, as a new run; RUN itself is not changed."""
     err, source = render.console(stderr=True), load(run)
+    changes = [parse_setting(text) for text in settings or ()]
+    source.folder.changed(changes)
+    if out:
+        RunFolder.check_free(out)
     chosen = split_columns(columns)
     facts = read_facts(new, chosen, labels, descriptions, header.chosen, source.dataset)
     addition = enlarge(source.dataset, facts)
     for note in addition.notes:
         err.print(note)
-    folder = fold_in(source, addition, out, [parse_setting(text) for text in settings or ()])
+    folder = fold_in(source, addition, out, changes)
     with render.TrainingDisplay(max(1, refresh), 1) as display:
         try:
             for event in train_on(folder, refresh):

@@ -27,7 +27,7 @@ from modulekge.run.calibrate import calibrate as calibrate_run
 from modulekge.run.folder import RunFolder
 from modulekge.run.run import Run, load
 from modulekge.run.trackers import Tracker, Tracking, make_trackers
-from modulekge.run.train import continue_run, default_folder, plan
+from modulekge.run.train import check_asked, continue_run, default_folder, plan
 from modulekge.training.optimizers import pick_device
 from modulekge.training.records import EpochProgress, EpochRecord
 from modulekge.wording import counted
@@ -50,9 +50,13 @@ def train(
     trackers: dict[str, Tracker] = {}
 
     def begin() -> Path:
+        layers = [parse_setting(text) for text in settings or ()]
+        check_asked(model, layers, recipe)
+        if out and not dry_run:
+            RunFolder.check_free(out)
         dataset = open_graph(graph)
         print_notes(dataset)
-        planned = plan(dataset, model, map(parse_setting, settings or ()), recipe)
+        planned = plan(dataset, model, layers, recipe)
         config = planned.config
         path = out or default_folder(config)
         trackers.update(make_trackers(track or (), path))

@@ -11,6 +11,7 @@ from modulekge.cli.graph import GraphOptions
 from modulekge.commands.graph import open_graph, print_notes
 from modulekge.config import parse_setting
 from modulekge.models.spec import named
+from modulekge.run.train import check_asked
 from modulekge.studies import tuning
 
 
@@ -28,11 +29,12 @@ def tune(
     as_json: bool,
 ) -> None:
     """Search for the settings with the best valid MRR, and write them as a recipe."""
-    dataset = open_graph(graph)
-    print_notes(dataset)
     fixed = [parse_setting(text) for text in settings or ()]
     if model:
         fixed.insert(0, {"model": {"name": named(model).name}})
+    check_asked(None, fixed)
+    dataset = open_graph(graph)
+    print_notes(dataset)
     folder = out or Path("runs") / f"tune-{dataset.name}-{space}"
     database = storage or str(folder / "tuning.db")
     search = tuning.Search.of(dataset, tuning.space_named(space), fixed, database)

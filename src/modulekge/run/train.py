@@ -48,8 +48,12 @@ def train(
     ``settings`` are dotted keys, such as ``{"train.epochs": 20, "model.k": 32}``; ``track`` names trackers,
     such as ``["tensorboard"]``, that show the epochs as they come.
     """
+    layers = [nested(key, value) for key, value in (settings or {}).items()]
+    check_asked(model, layers)
+    if out:
+        RunFolder.check_free(Path(out))
     dataset = data if isinstance(data, Dataset) else open_dataset(data)
-    config = resolve(dataset, model, [nested(key, value) for key, value in (settings or {}).items()])
+    config = resolve(dataset, model, layers)
     path = Path(out) if out else default_folder(config)
     trackers = make_trackers(track, path) if workers().is_main else {}
     workers().on_main(lambda: RunFolder.create(path, config, dataset))
@@ -99,9 +103,7 @@ def plan(
     or the recipe is ``NO_RECIPE``, the rules of :mod:`modulekge.run.defaults`.
     """
     dataset.check_facts()
-    asked: dict[str, Any] = {} if model is None else {"model": _words(model)}
-    for layer in settings:
-        asked = merge(asked, _in_full(layer))
+    asked = _asked(model, settings)
     wanted = make_config([asked], "settings")
     recipe = (
         recipe_at_hand(recipe)
@@ -122,6 +124,25 @@ def plan(
     config = make_config([asdict(config), words])
     check_settings(config)
     return Plan(config, choices)
+
+
+def _asked(model: ModelSpec | str | None, settings: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what was asked for as one layer of settings."""
+    asked: dict[str, Any] = {} if model is None else {"model": _words(model)}
+    for layer in settings:
+        asked = merge(asked, _in_full(layer))
+    return asked
+
+
+def check_asked(
+    model: ModelSpec | str | None, settings: Iterable[Mapping[str, Any]], recipe: Path | None = None
+) -> None:
+    """Refuse what is wrong with settings and a named recipe, before a graph is read for them."""
+    asked = _asked(model, settings)
+    spec_of(make_config([asked], "settings").model)
+    if recipe and recipe != NO_RECIPE:
+        path = recipe_at_hand(recipe)
+        check_settings(make_config([read_config(path), asked], str(path)))
 
 
 def check_settings(config: Config) -> None:
