@@ -239,6 +239,18 @@ def test_without_a_valid_split_a_refresh_is_what_is_loaded(family, tmp_path, qui
     assert drift(run, refreshed) is None
 
 
+def test_new_relations_are_named_with_those_that_were_perhaps_meant(run):
+    known = run.dataset.relations.names[0]
+    facts = [("ada", known[:-1] + "x", "bob"), ("ada", "http://x.org/zzz", "bob"), ("ada", known, "ida")]
+    addition = enlarge(run.dataset, named_facts(facts))
+    first = f"{known[:-1] + 'x'!r} (did you mean {known!r}?)"
+    assert addition.notes == (f"new to this run: 2 relations: {first}, 'http://x.org/zzz'",)
+    many = enlarge(run.dataset, named_facts([("ada", f"{i}{i}{i}{i}", "bob") for i in range(12)]))
+    assert many.notes[0].startswith("new to this run: 12 relations: '0000', '1111', ")
+    assert many.notes[0].endswith("'9999' and 2 more")
+    assert addition.relations == 2
+
+
 def test_names_are_found_by_label_too_but_not_whatever_their_case(run, tmp_path):
     addition = enlarge(run.dataset, named_facts([("Ada Lovelace", "parent", "Bob")]))
     assert addition.facts.tolist() == [[0, 0, 8]]
