@@ -30,7 +30,9 @@ sys.path.insert(0, str(ROOT / "src"))
 
 DOCUMENTS = ("tutorial", "answers", "explanations", "changing-graphs", "exports", "http")
 _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
-_MEASURED = re.compile(r"-?\d[\d,]*(?:\.\d+)? ?(?:s|ms|GiB|MiB|seconds?|minutes?|hours?)\b")
+_MEASURED = re.compile(
+    r"(?:-?\d[\d,]*(?:\.\d+)? ?(?:s|ms|min|h|days?|GiB|MiB|seconds?|minutes?|hours?)\b ?)+"
+)
 _NEAR, _NEARLY = 0.05, 0.02  # shares of a number, or this much: a probability, a score
 
 

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import pty
+import shlex
 import shutil
 import signal
 import subprocess
@@ -204,6 +205,13 @@ BAD = {
     "a pipe": (["data", "info", "/dev/null"], "/dev/null: neither a file nor a folder"),
     "no place for a database": (["tune", "graph.tsv", "--out", "what?"], "for the '?'; choose another"),
     "folder in use": (["train", "graph.tsv", "--out", "run"], "exists already"),
+    "a setting, before the graph": (["train", "spaced.tsv", "--set", "train.epoch=5"], "train.epochs?"),
+    "a recipe, before the graph": (["train", "spaced.tsv", "--recipe", "two.tsv"], "not valid TOML"),
+    "a model, before the graph": (["train", "spaced.tsv", "--set", "model.name=None"], "unknown model"),
+    "a folder, before the graph": (["train", "spaced.tsv", "--out", "run"], "run: exists already"),
+    "a trial, before the graph": (["tune", "spaced.tsv", "--set", "train.epoch=5"], "train.epochs?"),
+    "a setting, before new facts": (["add", "run", "spaced.tsv", "--set", "train.epoch=5"], "train.epochs?"),
+    "a folder, before new facts": (["add", "run", "spaced.tsv", "--out", "run"], "run: exists already"),
     "file in the way": (["train", "graph.tsv", "--out", "graph.tsv/run"], "cannot be made"),
 }  # fmt: skip
 
@@ -320,6 +328,40 @@ modulekge_program.main()
         else ""
     )
     assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
+
+
+@pytest.mark.parametrize("before", [signal.SIG_DFL, signal.SIG_IGN])
+def test_sigint_ends_a_command_also_where_a_shell_had_it_ignored(before):
+    program = """
+import os, signal, sys
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "modulekge.commands.runs":  # after PyTorch, when a command begins
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+import modulekge_program
+sys.argv = ["modulekge", "evaluate", "nowhere"]
+modulekge_program.main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                          preexec_fn=lambda: signal.signal(signal.SIGINT, before))  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+def test_sigint_keeps_a_run_that_a_script_trains_in_the_background(tmp_path):
+    words = ("train", "world", "--model", "DistMult", "--out", "run")
+    settings = ("--set", "model.k=8", "--set", "train.epochs=100000")
+    command = shlex.join([sys.executable, "-m", "modulekge", *words, *settings])
+    script = f"{command} & echo $!; wait $!"
+    with subprocess.Popen(["sh", "-c", script], cwd=tmp_path, stdout=-1, stderr=-1, text=True) as shell:
+        process, epochs = int(shell.stdout.readline()), tmp_path / "run" / "epochs.jsonl"
+        while not epochs.exists() or not epochs.read_text():
+            assert shell.poll() is None
+            time.sleep(0.05)
+        os.kill(process, signal.SIGINT)
+        _, said = shell.communicate(timeout=120)
+    assert shell.returncode == 0
+    assert "stopping after this epoch" in said and "'modulekge resume run' goes on" in said
 
 
 def test_no_ctrl_c_is_lost_while_a_table_is_read(tmp_path):

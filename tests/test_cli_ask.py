@@ -153,7 +153,7 @@ def test_scores_of_a_file(place, tmp_path):
     done = call(*given, "--skip-unknown", cwd=tmp_path)
     rows = lines(done)
     assert done.stderr == (
-        "some.csv: 1 of 3 triples have names that are unknown, or labels of several; left out\n"
+        "some.csv: 1 of 3 triples left out: their names are unknown, or labels of several\n"
     )
     assert [(row["head"], row["tail"]) for row in rows] == [("e0", "e0"), ("e3", "e4")]
     assert all(1 <= row["tail_rank"] <= 40 and 1 <= row["head_rank"] <= 40 for row in rows)

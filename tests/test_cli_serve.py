@@ -14,6 +14,7 @@ import pytest
 from program import call
 
 from modulekge import __version__
+from modulekge.errors import to_install
 from modulekge.server.server import Bind
 
 pytestmark = pytest.mark.integration
@@ -118,7 +119,7 @@ def test_what_is_not_installed_is_named(run, tmp_path, monkeypatch):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     done = call("serve", run, cwd=tmp_path)
-    assert done.stderr == "error: serve: needs uvicorn; install it with: pip install 'modulekge[serve]'\n"
+    assert done.stderr == f"error: serve: needs uvicorn; install it: {to_install('serve')}\n"
 
 
 def test_who_may_ask():

@@ -54,7 +54,7 @@ def serving(*runs: Path, port: str = "0", **variables: str):
 def installed() -> None:
     """Skip before anything is trained."""
     pytest.importorskip("playwright", reason="needs Playwright: pip install playwright")
-    pytest.importorskip("uvicorn", reason="needs a server: pip install 'modulekge[serve]'")
+    pytest.importorskip("uvicorn", reason="needs a server: pip install '.[serve]'")
     if not CHROMIUM.exists():
         pytest.skip(f"needs Chromium: none at {CHROMIUM}; the variable CHROMIUM may say where it is")
 

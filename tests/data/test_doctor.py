@@ -5,10 +5,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from modulekge.data.benchmarks import SPLITS
+from modulekge.data.compositions import compositions
 from modulekge.data.dataset import Dataset
-from modulekge.data.doctor import examine
+from modulekge.data.doctor import STAGES, examine
 from modulekge.data.overlaps import overlaps
 from modulekge.data.registry import open_dataset
+from modulekge.data.spellings import alike
 from modulekge.data.vocabulary import Vocabulary
 
 
@@ -63,10 +66,10 @@ def texts(dataset, level=None):
 def test_what_is_wrong_with_splits():
     train = [*line(0), *line(0, 3), *line(1, back=True)]
     dataset = graph(train, valid=[(0, 0, 1), (30, 0, 31)], test=[], relations=2)
-    assert texts(dataset, "problem") == ["1 triples of valid stand in train too"]
+    assert texts(dataset, "problem") == ["1 triple of valid stands in train too"]
     warnings = texts(dataset, "warning")
     assert "3 triples of train are repeated" in warnings
-    assert "1 triples of valid have an entity that train has not" in warnings
+    assert "1 triple of valid has an entity that train has not" in warnings
     assert "test is empty" in warnings
     assert any(text.startswith("r0 is the inverse of r1 (") for text in warnings)
 
@@ -84,9 +87,67 @@ def test_what_is_only_worth_knowing():
     dataset = graph([*line(0), (5, 1, 5), (6, 1, 6)], test=[(3, 0, 9)], valid=[(4, 0, 8)], relations=2)
     notes = texts(dataset, "note")
     assert "2 triples join an entity with itself" in notes
-    assert "1 relations have fewer than 5 triples in train (r1)" in notes
+    assert "1 relation has fewer than 5 triples in train (r1)" in notes
     assert texts(dataset, "problem") == texts(dataset, "warning") == []
 
 
 def test_the_embedded_graph_is_found_clean():
     assert texts(open_dataset("world"), "problem") == []
+
+
+def test_names_that_differ_in_case_spaces_or_normal_form_are_told():
+    names = ("caf\u00e9", "b", "cafe\u0301", "New York", "new\u00a0york ", "NewYork", "x2", "x\u00b2")
+    assert alike(names) == [("caf\u00e9", "cafe\u0301"), ("New York", "new\u00a0york ", "NewYork")]
+    dataset = graph([*line(0, 6), *line(1, 6, back=True)], (), (), entities=8, relations=2)
+    spelt = Dataset(
+        "g", Vocabulary("entity", names), Vocabulary("relation", ("r", "R")), *(dataset[s] for s in SPLITS)
+    )
+    found = texts(spelt, "warning")
+    told = "'caf\u00e9' and 'cafe\u0301', 'New York' and 'new\\xa0york ' and 'NewYork'"
+    only = "differ from others in case, spaces or Unicode form only"
+    assert f"5 names of entities {only} ({told})" in found
+    assert f"2 names of relations {only} ('r' and 'R')" in found
+    assert not any(only in text for text in texts(dataset))
+
+
+def pick(ids, count, draw):
+    return ids[torch.randint(len(ids), (count,), generator=draw)]
+
+
+def composed(share, seed=0):
+    """A graph in which r2 holds for so many of the pairs that r0, then r1 turned round give."""
+    draw = torch.Generator().manual_seed(seed)
+    xs, ys, zs = torch.arange(100), torch.arange(100, 200), torch.arange(200, 400)
+    first = torch.stack([pick(xs, 300, draw), pick(ys, 300, draw)], 1)
+    second = torch.stack([pick(zs, 600, draw), pick(ys, 600, draw)], 1)
+    pairs = sorted({(x, z) for x, y in first.tolist() for z, w in second.tolist() if y == w})
+    kept = [pair for pair in pairs if torch.rand((), generator=draw) < share]
+    other = torch.randint(400, (100, 2), generator=draw).tolist()
+    rows = [(0, *pair) for pair in first.tolist()] + [(1, *pair) for pair in second.tolist()]
+    rows += [(2, *pair) for pair in kept] + [(3, *pair) for pair in other]
+    return graph([(h, r, t) for r, h, t in rows], (), (), entities=400), len(kept) / len(pairs)
+
+
+def test_a_relation_that_follows_from_two_others_is_told_with_its_shares():
+    dataset, share = composed(0.8)
+    (found,) = compositions(dataset)
+    assert (found.relation, found.path) == ("r2", ("r0", "inverse of r1"))
+    assert found.share == pytest.approx(share)  # every pair of the path was looked at
+    assert found.covered == 1
+    told = next(text for text in texts(dataset, "warning") if "follows" in text)
+    assert told.startswith(
+        f"r2 follows from r0, then inverse of r1 ({share:.0%} of the pairs that these join"
+    )
+    assert compositions(composed(0.3)[0]) == ()
+
+
+def test_what_chance_would_join_too_is_no_composition():
+    pairs = [(a, b) for a in range(12) for b in range(12) if a != b]
+    dense = [(a, r, b) for r in range(3) for a, b in pairs]  # each relation joins all, whatever the path
+    assert compositions(graph(dense, (), (), entities=12, relations=3)) == ()
+
+
+def test_the_stages_of_an_examination_are_told():
+    told = []
+    examine(graph(line(0)), told.append)
+    assert tuple(told) == STAGES

@@ -94,7 +94,7 @@ def test_nodes_without_an_id_are_named_alike_each_time_and_apart_in_each_file(tm
 def test_triples_about_triples_are_left_out_and_counted(tmp_path):
     path = tmp_path / "g.nt"
     path.write_text("<http://a> <http://r> <<( <http://a> <http://r> <http://b> )>> .\n" + N_TRIPLES)
-    assert read_file(path).notes[1] == f"{path}: 1 triples about triples are left out"
+    assert read_file(path).notes[1] == f"{path}: 1 triple about triples is left out"
 
 
 def test_labels_are_for_people_and_notes_reach_the_survey(tmp_path):
@@ -148,5 +148,5 @@ def test_rdf_has_no_columns_and_needs_its_extra(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="no columns to choose"):
         read_file(path, ("1", "2", "3"))
     monkeypatch.setitem(sys.modules, "pyoxigraph", None)
-    with pytest.raises(DataError, match=r"pip install 'modulekge\[rdf\]'"):
+    with pytest.raises(DataError, match=r"pip install '\.\[rdf\]'"):
         read_file(path)

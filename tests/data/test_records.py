@@ -100,7 +100,7 @@ def test_a_bad_record_is_said_with_its_line(tmp_path, line, message):
         ('[["a", "r", "b"], ["b", "r", "c"], ["c", "r", "a"]]', "one array of 3 records; write one array or"),
         (
             '[{"head": "a", "relation": "r", "tail": "b"}]',
-            "one array of 1 records; write one array or object",
+            "one array of 1 record; write one array or object",
         ),
     ],
 )

@@ -147,7 +147,7 @@ def test_the_graph_grows_by_what_is_new_and_says_where_it_came_from(run, tmp_pat
 def test_facts_held_out_in_any_split_are_known(run, tmp_path):
     names = run.dataset.entities.names
     held = [(names[h], run.dataset.relations.names[r], names[t]) for h, r, t in run.dataset.valid.tolist()]
-    with pytest.raises(DataError, match="all of the 1 facts are known"):
+    with pytest.raises(DataError, match="the 1 fact is known"):
         modulekge.add(run, held, tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
@@ -238,6 +238,18 @@ def test_without_a_valid_split_a_refresh_is_what_is_loaded(family, tmp_path, qui
     refreshed = modulekge.add(run, NEW, tmp_path / "refreshed", refresh=1)
     assert not torch.equal(refreshed.model.entity_scalar, new.model.entity_scalar)
     assert drift(run, refreshed) is None
+
+
+def test_new_relations_are_named_with_those_that_were_perhaps_meant(run):
+    known = run.dataset.relations.names[0]
+    facts = [("ada", known[:-1] + "x", "bob"), ("ada", "http://x.org/zzz", "bob"), ("ada", known, "ida")]
+    addition = enlarge(run.dataset, named_facts(facts))
+    first = f"{known[:-1] + 'x'!r} (did you mean {known!r}?)"
+    assert addition.notes == (f"new to this run: 2 relations: {first}, 'http://x.org/zzz'",)
+    many = enlarge(run.dataset, named_facts([("ada", f"{i}{i}{i}{i}", "bob") for i in range(12)]))
+    assert many.notes[0].startswith("new to this run: 12 relations: '0000', '1111', ")
+    assert many.notes[0].endswith("'9999' and 2 more")
+    assert addition.relations == 2
 
 
 def test_names_are_found_by_label_too_but_not_whatever_their_case(run, tmp_path):
@@ -439,7 +451,7 @@ def test_a_description_of_a_label_is_one_of_its_name(run, tmp_path):
     [
         ("ida\tchild\n", "new.tsv:1: expected 3 tab-separated fields"),
         ("", "new.tsv: no triples"),
-        ("ada\tparent\tbob\n", "family: all of the 1 facts are known"),
+        ("ada\tparent\tbob\n", "family: the 1 fact is known"),
         (None, "new.tsv: no such file"),
     ],
 )

@@ -17,7 +17,7 @@ from typing import Annotated, Any, NoReturn, cast, get_type_hints
 import typer
 
 from modulekge.cli import completion
-from modulekge.cli.graph import GraphOptions
+from modulekge.cli.graph import GraphOptions, HeaderRow
 from modulekge.errors import ModulekgeError
 from modulekge.version import __version__
 
@@ -55,6 +55,10 @@ Columns = Annotated[
         help="Columns of head, relation and tail, by name or number: subject,predicate,object or 1,3,2."
     ),
 ]
+Header = Annotated[
+    HeaderRow,
+    typer.Option(help="Whether the first row of CSV or TSV is a header; auto: found out, and said."),
+]
 Labels = Annotated[
     Path | None, typer.Option(help="File of 'name label': what to call entities and relations.")
 ]
@@ -72,11 +76,12 @@ All = Annotated[bool, typer.Option("--all", help="Show every relation.")]
 def _graph(
     data: DataArgument,
     columns: Columns = None,
+    header: Header = HeaderRow.auto,
     labels: Labels = None,
     descriptions: Descriptions = None,
     data_dir: DataDir = None,
 ) -> GraphOptions:
-    return GraphOptions(data, columns, labels, descriptions, data_dir)
+    return GraphOptions(data, columns, header, labels, descriptions, data_dir)
 
 
 def command(

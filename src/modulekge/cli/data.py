@@ -45,9 +45,9 @@ def data_info(graph: GraphOptions, every: All = False, as_json: Json = False) ->
 def data_doctor(graph: GraphOptions, as_json: Json = False) -> None:
     """Look for what would spoil training or its figures, and reckon what training needs here.
 
-    Lines that are no triples, repeated triples, leaks between splits, unseen entities, relations that
-    copy, invert or mirror each other, cardinalities; memory and seconds per epoch of the settings that
-    'train' would use.
+    Lines that are no triples, repeated triples, leaks between splits, unseen entities, names that are spelt
+    alike, relations that copy, invert or mirror each other or follow from two others, cardinalities; memory
+    and seconds per epoch of the settings that 'train' would use.
     """
 
 

@@ -9,7 +9,8 @@ import typer
 
 from modulekge.choices import EXPORT_FORMATS, FEW, TRACKERS
 from modulekge.cli import completion
-from modulekge.cli.app import Columns, Descriptions, Json, Labels, RunArgument, Settings, app, command
+from modulekge.cli.app import Columns, Descriptions, Header, Json, Labels, RunArgument, Settings, app, command
+from modulekge.cli.graph import HeaderRow
 from modulekge.run.listing import Order
 
 
@@ -25,6 +26,7 @@ def add(
     ] = 0,
     settings: Settings = None,
     columns: Columns = None,
+    header: Header = HeaderRow.auto,
     labels: Labels = None,
     descriptions: Descriptions = None,
     as_json: Json = False,

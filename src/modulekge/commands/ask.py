@@ -23,6 +23,7 @@ from modulekge.run.calibrate import PICTURES, write_reliability
 from modulekge.run.rerank import rerank_with
 from modulekge.run.rows import WRITERS, Rows, check_target
 from modulekge.run.run import load
+from modulekge.wording import counted
 
 
 def predict(
@@ -86,8 +87,8 @@ def score(
     _say_uncalibrated(asked)
     found = asked.score(triples, "skip" if skip_unknown else "refuse")
     if skipped := len(triples.rows) - len(found):
-        which = f"{file}: {skipped:,} of {len(triples.rows):,} triples"
-        typer.echo(f"{which} have names that are unknown, or labels of several; left out", err=True)
+        which = f"{file}: {skipped:,} of {counted(len(triples.rows), 'triple')}"
+        typer.echo(f"{which} left out: their names are unknown, or labels of several", err=True)
     _give(Rows.of(Link, found), render.links_table(found, asked.run.dataset), out, as_json)
 
 
@@ -167,7 +168,7 @@ def _give(rows: Rows, view: RenderableType, out: Path | None, as_json: bool) -> 
     """Write what was found to a file, print it for a program, or show it."""
     if out:
         rows.write(out)
-        typer.echo(f"{len(rows.rows):,} rows in {out}", err=True)
+        typer.echo(f"{counted(len(rows.rows), 'row')} in {out}", err=True)
     if as_json:
         print(rows.json_lines(), end="")
     elif not out:

@@ -7,7 +7,8 @@ from pathlib import Path
 from modulekge import render
 from modulekge.cli.graph import GraphOptions, split_columns
 from modulekge.commands.graph import open_graph, print_found
-from modulekge.data.doctor import Finding, examine, examine_files
+from modulekge.data.dataset import Dataset
+from modulekge.data.doctor import STAGES, Finding, examine, examine_files
 from modulekge.data.statistics import survey
 from modulekge.data.synthetic.generate import STRUCTURES, synthesise
 from modulekge.data.writing import structure, totals, write_graph
@@ -25,11 +26,10 @@ def data_info(graph: GraphOptions, every: bool, as_json: bool) -> None:
 def data_doctor(graph: GraphOptions, as_json: bool) -> None:
     """Look for what would spoil training or its figures, and reckon what training needs here."""
     try:
-        dataset = open_graph(graph)
+        dataset, found, needed = _examined(graph)
     except DataError as error:
-        found = (
-            examine_files(Path(graph.data), split_columns(graph.columns)) if Path(graph.data).exists() else ()
-        )
+        path, columns = Path(graph.data), split_columns(graph.columns)
+        found = examine_files(path, columns, graph.header.chosen) if path.exists() else ()
         if as_json:
             found = found or (Finding("problem", str(error), ""),)
             _print_json(found, None)
@@ -37,11 +37,19 @@ def data_doctor(graph: GraphOptions, as_json: bool) -> None:
             raise
         render.console().print(render.findings_view(graph.data, found))
         raise DataError(f"{graph.data}: cannot be read; mend the lines above") from error
-    found, needed = examine(dataset), needs(dataset, resolve(dataset))
     if as_json:
         _print_json(found, needed)
     else:
         render.console().print(render.findings_view(dataset.name, found), render.estimate_view(needed))
+
+
+def _examined(graph: GraphOptions) -> tuple[Dataset, tuple[Finding, ...], Estimate]:
+    with render.stages_display(2 + len(STAGES)) as begin:
+        begin("reading")
+        dataset = open_graph(graph)
+        found = examine(dataset, begin)
+        begin("timing a few steps of training")
+        return dataset, found, needs(dataset, resolve(dataset))
 
 
 def _print_json(found: tuple[Finding, ...], needed: Estimate | None) -> None:

@@ -21,6 +21,7 @@ def open_graph(graph: GraphOptions) -> Dataset:
             columns=split_columns(graph.columns),
             labels=graph.labels,
             descriptions=graph.descriptions,
+            header=graph.header.chosen,
         )
 
 

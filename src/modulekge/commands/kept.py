@@ -4,7 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from modulekge import render
-from modulekge.cli.graph import split_columns
+from modulekge.cli.graph import HeaderRow, split_columns
 from modulekge.commands.graph import print_found, print_notes
 from modulekge.config import parse_setting
 from modulekge.data.addition import enlarge
@@ -26,17 +26,23 @@ def add(
     refresh: int,
     settings: list[str] | None,
     columns: str | None,
+    header: HeaderRow,
     labels: Path | None,
     descriptions: Path | None,
     as_json: bool,
 ) -> None:
     """Add new facts to a trained run, in seconds, as a new run; RUN itself is not changed."""
     err, source = render.console(stderr=True), load(run)
-    facts = read_facts(new, split_columns(columns), labels, descriptions)
+    changes = [parse_setting(text) for text in settings or ()]
+    source.folder.changed(changes)
+    if out:
+        RunFolder.check_free(out)
+    chosen = split_columns(columns)
+    facts = read_facts(new, chosen, labels, descriptions, header.chosen, source.dataset)
     addition = enlarge(source.dataset, facts)
     for note in addition.notes:
         err.print(note)
-    folder = fold_in(source, addition, out, [parse_setting(text) for text in settings or ()])
+    folder = fold_in(source, addition, out, changes)
     with render.TrainingDisplay(max(1, refresh), 1) as display:
         try:
             for event in train_on(folder, refresh):

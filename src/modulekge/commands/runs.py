@@ -26,12 +26,13 @@ from modulekge.evaluation.odds import count_questions
 from modulekge.evaluation.report import Report
 from modulekge.run.calibrate import calibrate as calibrate_run
 from modulekge.run.folder import RunFolder
-from modulekge.run.plan import plan
+from modulekge.run.plan import check_asked, plan
 from modulekge.run.run import Run, load
 from modulekge.run.trackers import Tracker, Tracking, make_trackers
 from modulekge.run.train import continue_run, default_folder
 from modulekge.training.optimizers import pick_device
 from modulekge.training.records import EpochProgress, EpochRecord
+from modulekge.wording import counted
 from modulekge.workers import lost, many, restarted, workers
 
 
@@ -51,10 +52,14 @@ def train(
         raise ConfigError("--out is missing: name the run folder, so that every process finds it")
 
     def begin() -> Path:
+        layers = [parse_setting(text) for text in settings or ()]
+        check_asked(model, layers, recipe)
+        if out and not dry_run:
+            RunFolder.check_free(out)
         dataset = open_graph(graph)
         print_notes(dataset)
         with render.working("planning: some steps are taken and timed"):
-            planned = plan(dataset, model, map(parse_setting, settings or ()), recipe, minutes)
+            planned = plan(dataset, model, layers, recipe, minutes)
             seconds, times = planned.time()
         config = planned.config
         path = out or default_folder(config)
@@ -147,7 +152,8 @@ def _calibrate(folder: RunFolder) -> None:
         return
     found = make_calibration(run)
     error = "" if found.measured is None else f", {found.measured.together.after.error:.3f} off on test"
-    render.console(stderr=True).print(f"calibrated on {found.together.triples:,} valid answers{error}")
+    answers = counted(found.together.triples, "valid answer")
+    render.console(stderr=True).print(f"calibrated on {answers}{error}")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from modulekge.cli.serve import TOKEN
-from modulekge.errors import ConfigError
+from modulekge.errors import ConfigError, to_install
 
 _LEAST = 8  # characters of a token
 
@@ -32,7 +32,7 @@ def _server() -> Any:
     try:
         return importlib.import_module("modulekge.server.server")
     except ImportError as error:
-        advice = "install it with: pip install 'modulekge[serve]'"
+        advice = f"install it: {to_install('serve')}"
         raise ConfigError(f"serve: needs {error.name}; {advice}") from None
 
 

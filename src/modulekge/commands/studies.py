@@ -9,10 +9,11 @@ from pathlib import Path
 
 from modulekge import render
 from modulekge.cli.graph import GraphOptions
-from modulekge.commands.graph import open_graph
+from modulekge.commands.graph import open_graph, print_notes
 from modulekge.config import parse_setting
 from modulekge.errors import RunError, one_of
 from modulekge.models.spec import named
+from modulekge.run.plan import check_asked
 from modulekge.studies import tuning
 from modulekge.studies.catalogue import STUDIES
 from modulekge.studies.cell import Cell, cell_config, read_result
@@ -35,10 +36,12 @@ def tune(
     as_json: bool,
 ) -> None:
     """Search for the settings with the best valid MRR, and write them as a recipe."""
-    dataset = open_graph(graph)
     fixed = [parse_setting(text) for text in settings or ()]
     if model:
         fixed.insert(0, {"model": {"name": named(model).name}})
+    check_asked(None, fixed)
+    dataset = open_graph(graph)
+    print_notes(dataset)
     folder = out or Path("runs") / f"tune-{dataset.name}-{space}"
     database = storage or str(folder / "tuning.db")
     search = tuning.Search.of(dataset, one_of("space", space, tuning.SPACES), fixed, database)

@@ -1,5 +1,6 @@
 """A graph that grows: new facts after those it has, in ids that stay."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
@@ -16,8 +17,10 @@ from modulekge.data.splits import without_repeats
 from modulekge.data.vocabulary import PLURAL, Vocabulary
 from modulekge.errors import DataError, UnknownNameError
 from modulekge.shapes import Triples
+from modulekge.suggest import nearest
+from modulekge.wording import counted
 
-_FEW = 3  # names that are told
+_FEW, _MANY = 3, 10  # names of entities, and of relations, that are told
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,11 +82,12 @@ def enlarge(dataset: Dataset, facts: Facts) -> Addition:
     old = FilterIndex.of(torch.cat([dataset[split] for split in SPLITS]), len(relations))
     known = old.among(distinct[:, 0], distinct[:, 1], distinct[:, 2:])[:, 0]
     if known.all():
-        raise DataError(f"{dataset.name}: all of the {len(known):,} facts are known; there is nothing to add")
+        words = counted(len(known), "fact is", "facts are all")
+        raise DataError(f"{dataset.name}: the {words} known; there is nothing to add")
     after = replace(
         dataset, entities=entities, relations=relations, train=torch.cat([dataset.train, distinct[~known]])
     )
-    alike = [*_alike(dataset.entities, entities), *_alike(dataset.relations, relations)]
+    alike = [*_alike(dataset.entities, entities), *_new_relations(dataset.relations, relations)]
     return Addition(
         dataset, after, int(known.sum()), len(given) - len(distinct), notes=(*facts.notes, *alike)
     )
@@ -124,6 +128,23 @@ def _joined(
     }
     labels, descriptions = {**new.labels, **old.labels}, {**new.descriptions, **told, **old.descriptions}
     return Vocabulary(old.kind, tuple(names), labels, descriptions), torch.tensor(ids)
+
+
+def _new_relations(old: Vocabulary, joined: Vocabulary) -> Iterator[str]:
+    """Name the relations that are new, each with the known one that was perhaps meant."""
+    known = {_last_part(text): text for text in (*old.labels.values(), *old.names)}
+    found = []
+    for name in joined.names[len(old) :]:
+        near = nearest(_last_part(name), known, 1)
+        found.append(repr(name) + (f" (did you mean {known[near[0]]!r}?)" if near else ""))
+    if found:
+        few = ", ".join(found[:_MANY]) + (f" and {len(found) - _MANY:,} more" if len(found) > _MANY else "")
+        yield f"new to this run: {counted(len(found), 'relation')}: {few}"
+
+
+def _last_part(name: str) -> str:
+    """Return a name without what many have in common before it, as IRIs have."""
+    return re.split(r"[/#]", name.rstrip("/#"))[-1]
 
 
 def _alike(old: Vocabulary, joined: Vocabulary) -> Iterator[str]:

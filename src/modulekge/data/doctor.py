@@ -1,15 +1,20 @@
 """What in a graph would spoil training or its figures, and what to do about it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+from modulekge.data.compositions import Composition, compositions
 from modulekge.data.dataset import Dataset
 from modulekge.data.overlaps import Likeness, Overlap, overlaps
 from modulekge.data.readers.files import problems
+from modulekge.data.readers.headers import Header
 from modulekge.data.readers.layouts import splits_present
+from modulekge.data.spellings import alike
 from modulekge.data.statistics import Statistics, survey
+from modulekge.data.vocabulary import PLURAL, Vocabulary
+from modulekge.wording import counted
 
 Level = Literal["problem", "warning", "note"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -26,39 +31,54 @@ class Finding:
     advice: str
 
 
-def examine_files(path: Path, columns: Sequence[str] | None = None) -> tuple[Finding, ...]:
+def examine_files(
+    path: Path, columns: Sequence[str] | None = None, header: Header = None
+) -> tuple[Finding, ...]:
     """Return what is wrong with the lines of a file of triples, or of a folder's files of splits."""
     found = []
     for file in [path] if path.is_file() else splits_present(path):
-        texts = list(problems(file, columns, _MOST + 1))
+        texts = list(problems(file, columns, _MOST + 1, header))
         found += [Finding("problem", text, "") for text in texts[:_MOST]]
         if len(texts) > _MOST:
             found.append(Finding("problem", f"{file}: there are more; these are the first {_MOST}", ""))
     return tuple(found)
 
 
-def examine(dataset: Dataset) -> tuple[Finding, ...]:
-    """Return everything found, the worst first."""
-    counted, alike = survey(dataset), overlaps(dataset)
-    said = [Finding("note", note, "") for note in dataset.notes]
-    found = [*said, *_splits(counted), *_relations(counted, alike), *_shape(counted)]
+STAGES = ("counting", "comparing names", "comparing relations", "looking for compositions")
+
+
+def examine(dataset: Dataset, begin: Callable[[str], None] = lambda stage: None) -> tuple[Finding, ...]:
+    """Return everything found, the worst first; each of ``STAGES`` is told to ``begin``."""
+    found = [Finding("note", note, "") for note in dataset.notes]
+    begin(STAGES[0])
+    statistics = survey(dataset)
+    found += _splits(statistics)
+    begin(STAGES[1])
+    found += [*_names(dataset.entities), *_names(dataset.relations)]
+    begin(STAGES[2])
+    found += _relations(statistics, overlaps(dataset))
+    begin(STAGES[3])
+    found += [*_compositions(compositions(dataset)), *_shape(statistics)]
     return tuple(sorted(found, key=lambda finding: LEVELS.index(finding.level)))
 
 
 # By what a survey counts in each split
-_IN_SPLITS: dict[str, tuple[Level, str, str]] = {
+_IN_SPLITS: dict[str, tuple[Level, str, str, str]] = {
     "shared_with_train": (
         "problem",
+        "triple of {} stands in train too",
         "triples of {} stand in train too",
         "they are answered from memory; take them out of one of the two",
     ),
     "duplicates": (
         "warning",
+        "triple of {} is repeated",
         "triples of {} are repeated",
         "they weigh twice in training or in the figures; keep each once",
     ),
     "unseen_triples": (
         "warning",
+        "triple of {} has an entity that train has not",
         "triples of {} have an entity that train has not",
         "they can only be guessed; give one file of all triples to have it split without this",
     ),
@@ -66,10 +86,10 @@ _IN_SPLITS: dict[str, tuple[Level, str, str]] = {
 
 
 def _splits(survey: Statistics) -> Iterator[Finding]:
-    for counted, (level, words, advice) in _IN_SPLITS.items():
-        for split, count in getattr(survey, counted).items():
+    for field, (level, one, many, advice) in _IN_SPLITS.items():
+        for split, count in getattr(survey, field).items():
             if count:
-                yield Finding(level, f"{count:,} {words.format(split)}", advice)
+                yield Finding(level, counted(count, one.format(split), many.format(split)), advice)
     for split, count in survey.triples.items():
         if count == 0:
             advice = "the best epoch is chosen on valid and figures are of test: put some triples there"
@@ -79,9 +99,23 @@ def _splits(survey: Statistics) -> Iterator[Finding]:
     if leaks > 0.05 * max(1, test):
         yield Finding(
             "warning",
-            f"{leaks:,} of {test:,} test triples join a pair of entities that train joins in another way",
+            f"{leaks:,} of {counted(test, 'test triple')} "
+            f"{'joins' if leaks == 1 else 'join'} a pair of entities that train joins in another way",
             "figures are flattered; split by pairs, or drop relations that repeat others (below)",
         )
+
+
+def _names(vocabulary: Vocabulary) -> Iterator[Finding]:
+    groups = alike(vocabulary.names)
+    if not groups:
+        return
+    named = ", ".join(" and ".join(map(repr, group)) for group in groups[:3]) + ", ..." * (len(groups) > 3)
+    kind, count = PLURAL[vocabulary.kind], sum(map(len, groups))
+    yield Finding(
+        "warning",
+        f"{count:,} names of {kind} differ from others in case, spaces or Unicode form only ({named})",
+        "each is learned by itself; write them alike where they mean the same",
+    )
 
 
 _ADVICE: dict[Likeness, tuple[Level, str, str]] = {
@@ -96,7 +130,7 @@ def _relations(survey: Statistics, alike: tuple[Overlap, ...]) -> Iterator[Findi
         found = [overlap for overlap in alike if overlap.likeness == likeness]
         for overlap in found[:_FEW]:
             what = words.format(overlap.relation, overlap.other)
-            yield Finding(level, f"{what} ({overlap.share:.0%}, {overlap.pairs:,} pairs)", advice)
+            yield Finding(level, f"{what} ({overlap.share:.0%}, {counted(overlap.pairs, 'pair')})", advice)
         if len(found) > _FEW:
             yield Finding(level, f"{len(found) - _FEW:,} more like the last", advice)
     rare = [row.relation for row in survey.per_relation if row.triples["train"] < 5]
@@ -104,17 +138,27 @@ def _relations(survey: Statistics, alike: tuple[Overlap, ...]) -> Iterator[Findi
         named = ", ".join(rare[:3]) + (", ..." if len(rare) > 3 else "")
         yield Finding(
             "note",
-            f"{len(rare):,} relations have fewer than 5 triples in train ({named})",
+            f"{counted(len(rare), 'relation has', 'relations have')} fewer than 5 triples in train ({named})",
             "little can be learned of them",
         )
+
+
+def _compositions(composed: tuple[Composition, ...]) -> Iterator[Finding]:
+    advice = "figures of it measure joining two facts; leave it out, or take its test triples apart"
+    for found in composed[:_FEW]:
+        shares = f"{found.share:.0%} of the pairs that these join, {found.covered:.0%} of its own"
+        path = f"{found.path[0]}, then {found.path[1]}"
+        what = f"{found.relation} follows from {path} ({shares}, in samples of {found.pairs:,} or more)"
+        yield Finding("warning", what, advice)
+    if len(composed) > _FEW:
+        yield Finding("warning", f"{len(composed) - _FEW:,} more like the last", advice)
 
 
 def _shape(survey: Statistics) -> Iterator[Finding]:
     loops = sum(survey.self_loops.values())
     if loops:
-        yield Finding(
-            "note", f"{loops:,} triples join an entity with itself", "harmless where they are meant"
-        )
+        what = counted(loops, "triple joins", "triples join") + " an entity with itself"
+        yield Finding("note", what, "harmless where they are meant")
     density = survey.triples["train"] / survey.entities
     if density < 2:
         yield Finding(

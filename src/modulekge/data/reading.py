@@ -10,6 +10,7 @@ import torch
 
 from modulekge.data.dataset import Dataset
 from modulekge.data.readers.files import read_file
+from modulekge.data.readers.headers import Header
 from modulekge.data.readers.labels import LONGEST, bounded, read_texts
 from modulekge.data.readers.layouts import read_folder
 from modulekge.data.readers.places import place
@@ -19,6 +20,7 @@ from modulekge.data.splits import split_triples
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import DataError
 from modulekge.shapes import Triples
+from modulekge.wording import counted
 
 
 def read_dataset(
@@ -27,14 +29,16 @@ def read_dataset(
     columns: Sequence[str] | None = None,
     labels: Path | None = None,
     descriptions: Path | None = None,
+    header: Header = None,
 ) -> Dataset:
     """Read a folder of splits, or one file of triples, split with ``seed``.
 
     ``columns`` are those of head, relation and tail, by name or by number from 1, where a file has more
     or other ones. ``labels`` is a file of ``name label``, for entities and relations, ``descriptions`` one
-    of ``name description``, for entities.
+    of ``name description``, for entities. ``header`` says whether the first row of text is one; without it
+    that is found out, and said in the notes.
     """
-    entities, relations, splits, notes, _ = _read(path, columns, labels, descriptions)
+    entities, relations, splits, notes, _ = _read(path, columns, labels, descriptions, header)
     if len(splits) == 1:
         count = len(splits[0])
         try:
@@ -42,7 +46,8 @@ def read_dataset(
         except DataError as error:
             raise DataError(f"{path}: {error}") from None
         if repeated := count - sum(map(len, splits)):
-            notes.append(f"{path}: {repeated:,} repeated triples are kept once")
+            kept = counted(repeated, "repeated triple is", "repeated triples are")
+            notes.append(f"{path}: {kept} kept once")
     train, valid, test = splits
     return Dataset(name_of(path), entities, relations, train, valid, test, notes=tuple(notes))
 
@@ -68,10 +73,25 @@ def read_facts(
     columns: Sequence[str] | None = None,
     labels: Path | None = None,
     descriptions: Path | None = None,
+    header: Header = None,
+    known: Dataset | None = None,
 ) -> Facts:
-    """Read the triples of a file, or of all splits of a folder, as :func:`read_dataset` does, unsplit."""
-    entities, relations, splits, notes, blank = _read(path, columns, labels, descriptions)
-    return Facts(entities, relations, torch.cat(splits), tuple(notes), blank, partial(place, path, columns))
+    """Read the triples of a file, or of all splits of a folder, as :func:`read_dataset` does, unsplit.
+
+    A first row that has a name of ``known``, the graph that they are for, is taken for a header only if
+    ``header`` says so, or if it is in known words.
+    """
+    entities, relations, splits, notes, graph = _read(path, columns, labels, descriptions, header)
+    if header is None and known and graph.header and _knows(known, graph.header):
+        return read_facts(path, columns, labels, descriptions, ())
+    where = partial(place, path, columns, header=graph.header if header is None else header)
+    return Facts(entities, relations, torch.cat(splits), tuple(notes), graph.blank, where)
+
+
+def _knows(dataset: Dataset, row: Sequence[str]) -> bool:
+    """Say whether a graph has the head, the relation or the tail of a row."""
+    vocabularies = dataset.entities, dataset.relations, dataset.entities
+    return any(names.meant(name) for names, name in zip(vocabularies, row, strict=True))
 
 
 def named_facts(triples: Iterable[Sequence[str]]) -> Facts:
@@ -95,14 +115,14 @@ def named_facts(triples: Iterable[Sequence[str]]) -> Facts:
 
 
 def _read(
-    path: Path, columns: Sequence[str] | None, labels: Path | None, descriptions: Path | None
-) -> tuple[Vocabulary, Vocabulary, tuple[Triples, ...], list[str], bool]:
+    path: Path, columns: Sequence[str] | None, labels: Path | None, descriptions: Path | None, header: Header
+) -> tuple[Vocabulary, Vocabulary, tuple[Triples, ...], list[str], Graph]:
     if not path.exists():
         advice = "check the path; 'modulekge data list' names the known data sets"
         raise DataError(f"{path}: no such file or folder; {advice}")
     if not (path.is_file() or path.is_dir()):
         raise DataError(f"{path}: neither a file nor a folder; write what it holds to a file first")
-    graph = (read_folder if path.is_dir() else read_file)(path, columns)
+    graph = (read_folder if path.is_dir() else read_file)(path, columns, header)
     called = read_texts(labels, "label") if labels else {}
     told = read_texts(descriptions, "description") if descriptions else {}
     said, cut = bounded({**graph.descriptions, **told})
@@ -120,8 +140,9 @@ def _read(
         *_unheard(path, descriptions, told, entities),
     ]
     if cut:
-        notes.append(f"{path}: {cut:,} descriptions are cut at {LONGEST:,} characters")
-    return entities, relations, splits, notes, graph.blank
+        descriptions_cut = counted(cut, "description is", "descriptions are")
+        notes.append(f"{path}: {descriptions_cut} cut at {LONGEST:,} characters")
+    return entities, relations, splits, notes, graph
 
 
 def _unheard(
@@ -138,9 +159,10 @@ def _outer_spaces(path: Path, vocabulary: Vocabulary) -> Iterator[str]:
     if spaced:
         names = set(vocabulary.names)
         twice = sum(name.strip() in names for name in spaced)
-        found = f"{len(spaced):,} names ({vocabulary.kind}) begin or end with a space"
-        also = f"{twice:,} of them are also there without it"
-        yield f"{path}: {found}, {also}; trim them if that is not meant"
+        kind = f"({vocabulary.kind})"
+        found = counted(len(spaced), f"name {kind} begins or ends", f"names {kind} begin or end")
+        also = f"{twice:,} of them {'is' if twice == 1 else 'are'} also there without it"
+        yield f"{path}: {found} with a space, {also}; trim them if that is not meant"
 
 
 def name_of(path: Path) -> str:

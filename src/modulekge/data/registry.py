@@ -42,23 +42,25 @@ def open_dataset(
     columns: Sequence[str | int] | None = None,
     labels: str | Path | None = None,
     descriptions: str | Path | None = None,
+    header: bool | None = None,
 ) -> Dataset:
     """Return the data set of a registered name, or the one in a folder or file.
 
     A name is looked for in ``data_dir``, in the folders of the variable MODULEKGE_DATA, here and in the
     cache, and downloaded into the cache where none of them has it. ``columns`` are those of head, relation
     and tail, by name or by number from 1; ``labels`` is a file of ``name label``, ``descriptions`` one of
-    ``name description``.
+    ``name description``. ``header`` says whether the first row of a table as text is one; without it that is
+    found out, and said in the notes of the data set.
     """
     texts = Path(labels) if labels else None, Path(descriptions) if descriptions else None
     chosen = None if columns is None else [str(column) for column in columns]
     name = name_or_path(where)
     if name == WORLD:
-        return read_dataset(HERE / WORLD, seed, chosen, *texts)
+        return read_dataset(HERE / WORLD, seed, chosen, *texts, header)
     if benchmark := named(name):
         folder = local_folder(benchmark, data_dir) or download(benchmark, cache_dir())
-        return _checked(read_dataset(folder, seed, chosen, *texts), benchmark, folder)
-    dataset = read_dataset(Path(where), seed, chosen, *texts)
+        return _checked(read_dataset(folder, seed, chosen, *texts, header), benchmark, folder)
+    dataset = read_dataset(Path(where), seed, chosen, *texts, header)
     if dataset.name.casefold() == WORLD:  # whose recipes are not for this one
         return replace(dataset, name=f"my-{dataset.name}")
     benchmark = named(dataset.name)  # what bears a benchmark's name must be that benchmark

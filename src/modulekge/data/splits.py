@@ -7,6 +7,7 @@ from torch import Tensor
 
 from modulekge.errors import DataError
 from modulekge.shapes import Triples
+from modulekge.wording import counted
 
 _SHARE = 0.1  # of the triples, for valid and for test each, where that many can be spared
 _MOST = 4000  # triples of either: they tell an MRR to within .01, and more would cost minutes
@@ -25,8 +26,8 @@ def split_triples(
     size = min(max(1, int(_SHARE * len(triples))), _MOST, len(spare) // 2)
     if size == 0:
         raise DataError(
-            f"{len(triples)} triples are too few to split without losing an entity or a relation from train; "
-            "give a folder with train, valid and test files"
+            f"{counted(len(triples), 'triple is', 'triples are')} too few to split without losing an entity "
+            "or a relation from train; give a folder with train, valid and test files"
         )
     valid, test = spare[:size], spare[size : 2 * size]
     held = torch.zeros(len(triples), dtype=torch.bool)

@@ -107,7 +107,7 @@ Graph: {name}, SHA-256 of names and triples {graph}.
 
 ## Use
 
-    pip install modulekge
+    pip install .          # in a clone of modulekge
     modulekge predict FOLDER --head ... --relation ...
 
 ```python

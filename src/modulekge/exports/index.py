@@ -13,7 +13,7 @@ from torch.nn.functional import pad
 
 from modulekge.choices import FEW
 from modulekge.data.benchmarks import Split
-from modulekge.errors import ModulekgeError, QuestionError, RunError
+from modulekge.errors import ModulekgeError, QuestionError, RunError, to_install
 from modulekge.exports.vectors import Vectors, entity_vectors, query_vectors
 from modulekge.models.embedding import Embedding, Some
 from modulekge.models.scorer import batch_size
@@ -183,4 +183,4 @@ def _usearch() -> Any:
     try:
         return importlib.import_module("usearch.index")
     except ImportError:
-        raise ModulekgeError("an index needs usearch: pip install 'modulekge[index]'") from None
+        raise ModulekgeError(f"an index needs usearch: {to_install('index')}") from None

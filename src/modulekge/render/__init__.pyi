@@ -15,6 +15,7 @@ from modulekge.render.models import models_table as models_table
 from modulekge.render.progress import TrainingDisplay as TrainingDisplay
 from modulekge.render.progress import TrainingsDisplay as TrainingsDisplay
 from modulekge.render.progress import progress_display as progress_display
+from modulekge.render.progress import stages_display as stages_display
 from modulekge.render.progress import working as working
 from modulekge.render.reports import report_view as report_view
 from modulekge.render.reports import retrained_table as retrained_table

@@ -16,6 +16,7 @@ from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.reliability import Reliability
 from modulekge.evaluation.rerank import Weighed
 from modulekge.render.terminal import format_number, new_table
+from modulekge.wording import counted
 
 _FEW_WEIGHTS = 5
 _MOST_SHOWN = 20  # answers of a set; it may hold half of a graph
@@ -36,7 +37,7 @@ def prediction_set_view(question: str, found: PredictionSet) -> RenderableType:
     """A prediction set, and what it promises."""
     source = "of this relation and direction" if found.own else "of all relations"
     measured = "" if found.measured is None else f"; measured on test: {found.measured:.1%}"
-    basis = f"by {found.triples:,} valid facts {source}{measured}"
+    basis = f"by {counted(found.triples, 'valid fact')} {source}{measured}"
     these = f"among these {len(found.answers):,}" if len(found.answers) > 1 else "this one"
     note = (
         f"too uncertain to narrow down: all {found.candidates:,} candidates ({basis})"
@@ -85,7 +86,8 @@ def calibration_view(calibration: Calibration, relations: Vocabulary) -> Rendera
     """How true probabilities are on test, and how often answer sets hold what is missing."""
     line, measured = calibration.together, calibration.measured
     fitted = (
-        f"fitted to {line.triples:,} answers of valid: P = sigmoid({line.slope:.3f} x + {line.offset:.3f})"
+        f"fitted to {counted(line.triples, 'answer')} of valid: "
+        f"P = sigmoid({line.slope:.3f} x + {line.offset:.3f})"
     )
     if measured is None:
         return Group(fitted, "not measured: there is no test split")
@@ -122,7 +124,8 @@ def weighed_view(found: Weighed, kept: RerankConfig, changed: bool, advice: str)
     for weights, mrr in shown:
         marks = ["kept"] * (weights == kept) + ["not reranked"] * (weights == plain)
         table.add_row(*(f"{w:g}" for w in astuple(weights)), format_number(mrr), ", ".join(marks))
-    compared = f"{len(found.tried)} choices of weights, {found.questions:,} questions of valid"
+    tried, asked = counted(len(found.tried), "choice"), counted(found.questions, "question")
+    compared = f"{tried} of weights, {asked} of valid"
     done = f"probabilities are made anew{advice}" if changed else "the settings of the run stay as they are"
     return Group(table, "", Text(compared, "dim"), done)
 

@@ -8,6 +8,7 @@ from modulekge.data.statistics import Statistics
 from modulekge.data.synthetic.generate import SyntheticGraph
 from modulekge.render.terminal import FEW, more, new_table
 from modulekge.run.estimate import Estimate
+from modulekge.wording import counted, duration
 
 
 def statistics_view(survey: Statistics, all_relations: bool) -> RenderableType:
@@ -33,7 +34,7 @@ def statistics_view(survey: Statistics, all_relations: bool) -> RenderableType:
         relations.add_row(
             r.relation, *sizes, f"{r.tails_per_head:.2f}", f"{r.heads_per_tail:.2f}", r.category
         )
-    head = f"{survey.name}: {survey.entities:,} entities, {survey.relations:,} relations"
+    head = f"{survey.name}: {_sizes(survey.entities, survey.relations)}"
     return Group(
         Text(head, "bold"), *survey.notes, "", facts, "", leaks, "", relations, *more(len(rows) - len(shown))
     )
@@ -45,14 +46,14 @@ def synthetic_view(graph: SyntheticGraph, totals: dict[str, dict[str, int]]) -> 
     for name, counts in totals.items():
         table.add_row(name, *(f"{count:,}" for count in counts.values()))
     sizes = ", ".join(f"{size:,} {split}" for split, size in graph.sizes.items())
-    head = f"{graph.entities:,} entities, {len(graph.relations):,} relations, {sizes}"
+    head = f"{_sizes(graph.entities, len(graph.relations))}, {sizes}"
     return Group(Text(head, "bold"), table)
 
 
 def findings_view(name: str, findings: tuple[Finding, ...]) -> RenderableType:
     """Findings with their advice, the worst first."""
     styles: dict[Level, str] = {"problem": "bold red", "warning": "yellow", "note": "dim"}
-    counts = [f"{sum(finding.level == level for finding in findings)} {level}s" for level in styles]
+    counts = [counted(sum(finding.level == level for finding in findings), level) for level in styles]
     lines = [
         Text.assemble(
             (f"{finding.level}: ", styles[finding.level]),
@@ -69,14 +70,10 @@ def estimate_view(needs: Estimate) -> RenderableType:
     memory = f"{needs.memory / 2**30:.2f} GiB of {needs.free / 2**30:.1f} GiB free on {needs.device}"
     if needs.epoch_seconds is None:
         return Text(f"training needs {memory}: it does not fit; lower model.k or train.batch", "bold red")
-    most = _span(needs.epoch_seconds * needs.epochs)
-    epochs = f"about {needs.epoch_seconds:.2g} s an epoch, {most} for {needs.epochs} epochs at most"
+    most = f"{duration(needs.epoch_seconds * needs.epochs)} for {counted(needs.epochs, 'epoch')} at most"
+    epochs = f"about {duration(needs.epoch_seconds)} an epoch, {most}"
     return Text(f"training needs {memory}; {epochs}")
 
 
-def _span(seconds: float) -> str:
-    """Seconds as one would say them."""
-    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} seconds"
+def _sizes(entities: int, relations: int) -> str:
+    return f"{counted(entities, 'entity', 'entities')}, {counted(relations, 'relation')}"

@@ -86,6 +86,18 @@ class TrainingDisplay(TrainingsDisplay):
 
 
 @contextmanager
+def stages_display(stages: int) -> Iterator[Callable[[str], None]]:
+    """A bar on a terminal that names the stage under way; the next one is told to what is yielded."""
+    with Progress(console=live_console(), disable=not sys.stderr.isatty(), transient=True) as progress:
+        task = progress.add_task("", total=stages, completed=-1)
+
+        def begin(stage: str) -> None:
+            progress.update(task, description=stage, advance=1)
+
+        yield begin
+
+
+@contextmanager
 def progress_display(
     what: str, total: int, size: Callable[[Any], int]
 ) -> Iterator[Callable[[Iterator[Any]], Iterator[Any]]]:

@@ -11,11 +11,13 @@ from modulekge.evaluation.report import Metrics, RelationReport, Report
 from modulekge.render.terminal import FEW, format_number, more, new_table
 from modulekge.studies.render import line_cells
 from modulekge.studies.study import Line
+from modulekge.wording import counted
 
 
 def report_view(report: Report, all_relations: bool) -> RenderableType:
     """The figures, and the protocol without which they mean nothing."""
-    head = f"{report.model} on {report.dataset}, {report.split}: {report.triples:,} triples, both sides"
+    triples = counted(report.triples, "triple")
+    head = f"{report.model} on {report.dataset}, {report.split}: {triples}, both sides"
     overall = new_table("", " MRR", " Hits@1", " Hits@3", " Hits@10", " MR", "95 % interval of MRR")
     low, high = report.intervals["mrr"]
     overall.add_row("all questions", *_figures(report.both), f"{low:.4f} .. {high:.4f}", style="bold")

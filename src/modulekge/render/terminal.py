@@ -9,6 +9,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from modulekge.wording import counted
+
 _WIDE = 100_000  # columns: a table keeps its width, and a terminal wraps what it has no room for
 FEW = 15  # relations shown unless all are asked for
 # Characters that a terminal would obey, as the pictures that Unicode has of them or of what is unknown
@@ -64,4 +66,5 @@ def format_number(value: float | None) -> str:
 
 def more(hidden: int) -> list[Text]:
     """Say how many relations are not shown."""
-    return [Text(f"... and {hidden} relations more; --all shows them", "dim")] if hidden > 0 else []
+    shown = f"... and {counted(hidden, 'relation')} more; --all shows every one"
+    return [Text(shown, "dim")] if hidden > 0 else []

@@ -45,12 +45,13 @@ def add(
     columns: Sequence[str | int] | None = None,
     labels: str | Path | None = None,
     descriptions: str | Path | None = None,
+    header: bool | None = None,
 ) -> Run:
     """Add facts to a trained run and return the new run that has them; the old one is not changed.
 
     ``data`` is a file of triples, or triples of names. Ids, rows and so scores of what was known stay, and
     what is new is fitted to them; ``refresh`` epochs then train all of it together. ``settings`` are dotted
-    keys of ``train``; ``columns``, ``labels`` and ``descriptions`` are those of
+    keys of ``train``; ``columns``, ``labels``, ``descriptions`` and ``header`` are those of
     :func:`modulekge.open_dataset`.
 
     >>> run = add("runs/demo", [("Atlantis", "borders", "Portugal")])  # doctest: +SKIP
@@ -61,7 +62,7 @@ def add(
     if isinstance(data, str | Path):
         chosen = None if columns is None else [str(column) for column in columns]
         texts = Path(labels) if labels else None, Path(descriptions) if descriptions else None
-        facts = read_facts(Path(data), chosen, *texts)
+        facts = read_facts(Path(data), chosen, *texts, header, source.dataset)
     else:
         facts = named_facts(data)
     changes = [nested(key, value) for key, value in (settings or {}).items()]

@@ -14,6 +14,7 @@ from modulekge.config import Config, holds, make_config, nested
 from modulekge.data.dataset import Dataset
 from modulekge.machine import free_memory
 from modulekge.models.spec import COLUMNS, ModelSpec, named, spec_of
+from modulekge.wording import duration
 
 DEFAULT_MODEL = "ModulE-RC"
 _REALS, _LEAST_REALS = 256, 64  # numbers of an entity that meet a query; down to how many time may bring them
@@ -258,11 +259,3 @@ def _course(size: Size, machine: Machine, times: Times, budget: float) -> list[C
         Choice("train.eval_every", min(every, epochs), "validating takes a small share of the time"),
         Choice("train.patience", _PATIENCE, "validations without a better one end the training"),
     ]
-
-
-def duration(seconds: float) -> str:
-    """Return a time in the unit that suits it."""
-    for unit, name in ((86400, "days"), (3600, "h"), (60, "min")):
-        if seconds >= 1.5 * unit:
-            return f"{seconds / unit:.1f} {name}"
-    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds:.1g} s"

@@ -55,9 +55,7 @@ def plan(
     :mod:`modulekge.run.defaults`.
     """
     dataset.check_facts()
-    asked: dict[str, Any] = {} if model is None else {"model": _words(model)}
-    for layer in settings:
-        asked = merge(asked, _in_full(layer))
+    asked = _asked(model, settings)
     wanted = make_config([asked], "settings")
     if recipe:
         recipe = recipe_at_hand(recipe)
@@ -75,6 +73,25 @@ def plan(
     config = make_config([asdict(config), words])
     check_settings(config)
     return Plan(config, choices, pace)
+
+
+def _asked(model: ModelSpec | str | None, settings: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what was asked for as one layer of settings."""
+    asked: dict[str, Any] = {} if model is None else {"model": _words(model)}
+    for layer in settings:
+        asked = merge(asked, _in_full(layer))
+    return asked
+
+
+def check_asked(
+    model: ModelSpec | str | None, settings: Iterable[Mapping[str, Any]], recipe: Path | None = None
+) -> None:
+    """Refuse what is wrong with settings and a named recipe, before a graph is read for them."""
+    asked = _asked(model, settings)
+    spec_of(make_config([asked], "settings").model)
+    if recipe and recipe != NO_RECIPE:
+        path = recipe_at_hand(recipe)
+        check_settings(make_config([read_config(path), asked], str(path)))
 
 
 def check_settings(config: Config) -> None:

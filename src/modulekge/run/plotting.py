@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from modulekge.errors import ModulekgeError
+from modulekge.errors import ModulekgeError, to_install
 from modulekge.run.files import write_file
 
 
@@ -22,7 +22,7 @@ def new_figure() -> Any:
     try:
         plots = importlib.import_module("matplotlib.figure")
     except ImportError:
-        raise ModulekgeError("pictures need matplotlib: pip install 'modulekge[figures]'") from None
+        raise ModulekgeError(f"pictures need matplotlib: {to_install('figures')}") from None
     return plots.Figure(figsize=(8, 4.5), layout="constrained")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from modulekge.config import Config, dotted, write_config
-from modulekge.errors import ModulekgeError, RunError, one_of
+from modulekge.errors import ModulekgeError, RunError, one_of, to_install
 from modulekge.evaluation.report import Report
 from modulekge.run.run_files import RunFiles
 from modulekge.training.records import EpochProgress, EpochRecord
@@ -36,7 +36,7 @@ class TensorBoard:
     """Event files in the folder tensorboard of the run; ``tensorboard --logdir runs`` shows them."""
 
     def __init__(self, run: Path) -> None:
-        self.module = _module("torch.utils.tensorboard", "tensorboard", "'modulekge[track]'")
+        self.module = _module("torch.utils.tensorboard", "tensorboard", to_install("track"))
         self.folder = run / "tensorboard"
 
     def start(self, config: Config, name: str) -> None:
@@ -72,7 +72,7 @@ class Mlflow:
     """A run of MLflow, on the server or in the folder that its own variables name."""
 
     def __init__(self, run: Path) -> None:
-        self.module = _module("mlflow", "mlflow", "mlflow")
+        self.module = _module("mlflow", "mlflow", "pip install mlflow")
         for name, value in _MLFLOW_PATIENCE.items():
             os.environ.setdefault(name, value)
 
@@ -97,7 +97,7 @@ class WeightsAndBiases:
     """A run of Weights & Biases, sent or kept offline as its own variables say."""
 
     def __init__(self, run: Path) -> None:
-        self.module = _module("wandb", "wandb", "wandb")
+        self.module = _module("wandb", "wandb", "pip install wandb")
         self.folder = run
 
     def start(self, config: Config, name: str) -> None:
@@ -207,7 +207,7 @@ def _module(name: str, package: str, install: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise ModulekgeError(f"{package} is not installed: pip install {install}") from None
+        raise ModulekgeError(f"{package} is not installed: {install}") from None
 
 
 def _plain(value: Any) -> str | bool | int | float:

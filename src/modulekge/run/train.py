@@ -17,7 +17,7 @@ from modulekge.models.spec import ModelSpec
 from modulekge.run.checkpoint import begin
 from modulekge.run.folder import RunFolder
 from modulekge.run.lock import only_one
-from modulekge.run.plan import check_settings, resolve
+from modulekge.run.plan import check_asked, check_settings, resolve
 from modulekge.run.run import Run, load
 from modulekge.run.trackers import Tracker, Tracking, make_trackers
 from modulekge.training.ema import averaged
@@ -41,8 +41,12 @@ def train(
     ``settings`` are dotted keys, such as ``{"train.epochs": 20, "model.k": 32}``; ``track`` names trackers,
     such as ``["tensorboard"]``, that show the epochs as they come.
     """
+    layers = [nested(key, value) for key, value in (settings or {}).items()]
+    check_asked(model, layers)
+    if out:
+        RunFolder.check_free(Path(out))
     dataset = data if isinstance(data, Dataset) else open_dataset(data)
-    config = resolve(dataset, model, [nested(key, value) for key, value in (settings or {}).items()])
+    config = resolve(dataset, model, layers)
     path = Path(out) if out else default_folder(config)
     trackers = make_trackers(track, path) if workers().is_main else {}
     workers().on_main(lambda: RunFolder.create(path, config, dataset))

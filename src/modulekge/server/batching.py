@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from modulekge.errors import ModulekgeError
+from modulekge.wording import counted
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -67,7 +68,8 @@ class Batcher(Generic[Q, A]):
             if self._closed:
                 raise BusyError("the server is stopping; ask again when it is back")
             if self._queued and self._queued + self.size(question) > self.waiting:
-                raise BusyError(f"{self._queued:,} questions wait already; ask again in a moment")
+                waiting = counted(self._queued, "question waits", "questions wait")
+                raise BusyError(f"{waiting} already; ask again in a moment")
             self._queue.append((question, future))
             self._queued += self.size(question)
             self._changed.notify()

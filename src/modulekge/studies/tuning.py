@@ -16,13 +16,14 @@ import torch
 
 from modulekge.config import holds, merge, nested, write_config
 from modulekge.data.dataset import Dataset
-from modulekge.errors import ConfigError, ModulekgeError, RunError, TrainingError
+from modulekge.errors import ConfigError, ModulekgeError, RunError, TrainingError, to_install
 from modulekge.run.checkpoint import begin
 from modulekge.run.files import write_file
 from modulekge.run.plan import NO_RECIPE, resolve
 from modulekge.studies.pool import processes
 from modulekge.training.fit import fit
 from modulekge.training.records import EpochRecord, stalled
+from modulekge.wording import counted
 
 _ERRORS = (ModulekgeError, MemoryError, RuntimeError)  # torch has no class of its own for want of memory
 _LOCK_SECONDS = 60  # that a process waits for another one to leave the database
@@ -109,7 +110,7 @@ def optuna() -> Any:
     try:
         module = importlib.import_module("optuna")
     except ImportError:
-        raise ModulekgeError("tuning needs Optuna: pip install 'modulekge[tune]'") from None
+        raise ModulekgeError(f"tuning needs Optuna: {to_install('tune')}") from None
     module.logging.set_verbosity(module.logging.ERROR)
     return module
 
@@ -295,7 +296,7 @@ def write_best(study: Any, path: Path) -> Trial:
     if best is None:
         errors = [t.user_attrs["error"] for t in study.trials if "error" in t.user_attrs]
         if errors:
-            raise TrainingError(f"all {len(errors)} trials failed, the last of them so: {errors[-1]}")
+            raise TrainingError(f"{counted(len(errors), 'trial')} failed, the last so: {errors[-1]}")
         raise TrainingError(
             "no trial came to its end; the same command goes on, if need be with more --minutes"
         )

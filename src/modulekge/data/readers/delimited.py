@@ -2,7 +2,7 @@
 
 import csv as plain_csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from pyarrow import csv
 
 from modulekge.data.readers import lines
 from modulekge.data.readers.columns import by_number, chosen_places, known_places, undecided
+from modulekge.data.readers.headers import Header, Verdict, judged, said
 from modulekge.data.readers.lines import numbered_lines, numbered_rows, packed
 from modulekge.data.readers.tables import ROLES, distinct, encoded
 from modulekge.errors import DataError
@@ -19,6 +20,7 @@ from modulekge.errors import DataError
 _WORDS = {"\t": "tab", ",": "comma", ";": "semicolon", " ": "space"}
 _QUOTED = ",;"  # in other files a quote is an ordinary character
 _SAMPLE = 32  # lines looked at to tell separators apart
+_LOOK = 1000  # rows looked at before a whole file is read to tell a header from a fact
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Form:
     width: int
     places: Mapping[str, int]
     skip: int = 0  # lines before the first row: blank ones, and a header or a count
+    header: tuple[str, ...] = ()  # the titles of a first row that was taken for a header
+    note: str = ""  # what is to be said of the first row, for people
 
     @property
     def quoted(self) -> bool:
@@ -41,28 +45,56 @@ def two_columns(path: Path, second: str) -> Form:
     return Form(_by_ending(path), 2, {"name": 0, second: 1})
 
 
-def form_of(path: Path, columns: Sequence[str] | None = None, skip: int = 0) -> Form | None:
+def form_of(
+    path: Path, columns: Sequence[str] | None = None, skip: int = 0, header: Header = ()
+) -> Form | None:
     """Find out how a file of triples is written, from its ending and its first lines; None if it is empty.
 
-    The first line is a header if columns are chosen by name, or if it says head, relation, tail in known
-    words. ``skip`` lines before it are passed over.
+    The first line is a header if columns are chosen by name, if it says head, relation, tail in known
+    words, or if ``header`` makes it one. ``skip`` lines before it are passed over.
     """
     numbered = columns is not None and by_number(columns)
     separator = _separator(path, max(map(int, columns)) if columns and numbered else 3, skip)
     number, fields, bad = _first_row(path, separator, skip)
-    if bad and (not fields or columns is not None):
+    if bad and (not fields or columns is not None or header is True):
         raise bad
     if not fields:
         return None
     if columns is not None:
+        if header is False and not numbered:
+            raise DataError(f"{path}:{number}: columns chosen by name need a header; choose them by number")
         places = chosen_places(f"{path}:{number}", fields, columns)
-        header = not numbered or known_places([fields[i] for i in places.values()]) is not None
-        return Form(separator, len(fields), places, number if header else skip)
-    if len(fields) > 3:
+        titled = not numbered or known_places([fields[i] for i in places.values()]) is not None
+    elif len(fields) > 3:
         raise undecided(f"{path}:{number}", fields)
-    known = None if bad else known_places(fields)
-    places = known or dict(zip(ROLES, range(3), strict=True))
-    return Form(separator, 3, places, number if known else skip)
+    else:
+        known = None if bad or header is False else known_places(fields)
+        places, titled = known or dict(zip(ROLES, range(3), strict=True)), known is not None
+    form = Form(separator, max(3, len(fields)), places, skip)
+    if header is False or len(fields) < 3:
+        return form
+    if titled or header is True:
+        return replace(form, skip=number)
+    titles = tuple(fields[place] for place in places.values())
+    if header is None:
+        verdict: Verdict = "fact" if bad else _verdict(path, form, number, titles)
+    else:
+        verdict = "header" if titles == header else "fact"
+    form = replace(form, note=said(path, number, titles, verdict))
+    return replace(form, skip=number, header=titles) if verdict == "header" else form
+
+
+def _verdict(path: Path, form: Form, number: int, titles: tuple[str, ...]) -> Verdict:
+    """Say what the first row is by all others; mostly one of the next repeats a name and makes it a fact."""
+    for line, fields in islice(numbered_rows(path, form.separator, form.quoted), _LOOK):
+        if line > number and isinstance(fields, list) and len(fields) == form.width:
+            names = (fields[place] for place in form.places.values())
+            if any(map(str.__eq__, names, titles)):
+                return "fact"
+    try:
+        return judged(titles, read_text(path, form))
+    except DataError:  # which is said when the file is read for good
+        return "fact"
 
 
 def _first_row(path: Path, separator: str, skip: int) -> tuple[int, list[str], DataError | None]:

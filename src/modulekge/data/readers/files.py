@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from modulekge.data.readers.delimited import form_of, read_text, text_problems
+from modulekge.data.readers.headers import Header
 from modulekge.data.readers.lines import numbered_lines, starts_with
 from modulekge.data.readers.rdf import read_rdf
 from modulekge.data.readers.records import json_rows, read_json, read_parquet
@@ -33,9 +34,14 @@ _N_TRIPLE = re.compile(r"\s*(<[^>\s]*>|_:\S+)\s+<[^>\s]*>\s+\S.*\.\s*(#.*)?")
 _TURTLE = re.compile(r"\s*(@prefix|@base|prefix|base)\s.*<[^>\s]*>", re.IGNORECASE)
 
 
-def read_file(path: Path, columns: Sequence[str] | None = None) -> Graph:
-    """Read a file of triples; three ``columns``, by name or number, where it has more or other ones."""
+def read_file(path: Path, columns: Sequence[str] | None = None, header: Header = ()) -> Graph:
+    """Read a file of triples; three ``columns``, by name or number, where it has more or other ones.
+
+    ``header`` says whether the first row of a text file is one.
+    """
     found = format_of(path)
+    if isinstance(header, bool) and found != "text":
+        raise DataError(f"{path}: only tables as text have a header to choose; leave --header out")
     if found == "N_TRIPLES" or found == "TURTLE":
         if columns is not None:
             raise DataError(f"{path}: RDF has no columns to choose; leave --columns out")
@@ -45,8 +51,11 @@ def read_file(path: Path, columns: Sequence[str] | None = None) -> Graph:
     elif found == "json":
         graph = Graph((read_json(path, columns),))
     else:
-        form = form_of(path, columns)
-        graph = Graph((read_text(path, form),) if form else ())
+        form = form_of(path, columns, header=header)
+        graph = Graph(())
+        if form:
+            said = (form.note,) if form.note else ()
+            graph = Graph((read_text(path, form),), notes=said, header=form.header)
     if not graph.splits or graph.splits[0].num_rows == 0:
         notes = "".join(f" ({note})" for note in graph.notes)
         raise DataError(f"{path}: no triples; each line should hold head, relation and tail{notes}")
@@ -77,22 +86,24 @@ def _is_json(text: str) -> bool:
         return False
 
 
-def problems(path: Path, columns: Sequence[str] | None = None, limit: int = 100) -> Iterator[str]:
+def problems(
+    path: Path, columns: Sequence[str] | None = None, limit: int = 100, header: Header = ()
+) -> Iterator[str]:
     """Yield what is wrong with a file of triples, line by line, ``limit`` findings at most.
 
     Each says the place, the finding and the fix. Of RDF and Parquet the first finding only is known.
     """
-    return islice((str(problem) for problem in _problems(path, columns)), limit)
+    return islice((str(problem) for problem in _problems(path, columns, header)), limit)
 
 
-def _problems(path: Path, columns: Sequence[str] | None) -> Iterator[DataError]:
+def _problems(path: Path, columns: Sequence[str] | None, header: Header) -> Iterator[DataError]:
     try:
         found = format_of(path)
         if found == "json":
             yield from (row for row in json_rows(path, columns) if isinstance(row, DataError))
-        elif found == "text" and (form := form_of(path, columns)):
+        elif found == "text" and (form := form_of(path, columns, header=header)):
             yield from text_problems(path, form)
         else:
-            read_file(path, columns)
+            read_file(path, columns, header)
     except DataError as error:
         yield error

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from modulekge.data.readers.delimited import Form, form_of, read_text
 from modulekge.data.readers.files import ENDINGS, TEXT_ENDINGS, read_file
+from modulekge.data.readers.headers import Header
 from modulekge.data.readers.id_maps import IdMap, Top, check_count, read_numbering
 from modulekge.data.readers.labels import Kind, read_texts
 from modulekge.data.readers.tables import ROLES, Graph
@@ -65,19 +66,26 @@ LAYOUTS = (
 )
 
 
-def read_folder(folder: Path, columns: Sequence[str] | None = None) -> Graph:
-    """Read train, valid and test, or train alone, which is yet to be split; and texts beside them."""
+def read_folder(folder: Path, columns: Sequence[str] | None = None, header: Header = ()) -> Graph:
+    """Read train, valid and test, or train alone, which is yet to be split; and texts beside them.
+
+    Where it is to be found out whether there is a header, train tells, and the others may have the same.
+    """
     for layout in LAYOUTS:
         train = _found(folder, layout.splits[0])
         if train and _found(train.parent, layout.entities):
             if columns is not None:
                 raise DataError(f"{folder}: {layout.tool} has columns of its own; leave --columns out")
+            if isinstance(header, bool):
+                raise DataError(f"{folder}: {layout.tool} says what a first line is; leave --header out")
             return _read_layout(folder, layout)
     for layout in LAYOUTS:
         if ids := _found(folder, layout.entities):  # without which numbers would be taken for names
             raise DataError(f"{ids}: belongs to {layout.tool}, whose {layout.splits[0]} is not there; add it")
     paths = _split_files(folder)
-    graphs = [read_file(path, columns) for path in paths]
+    graphs = [read_file(paths[0], columns, header)]
+    header = graphs[0].header if header is None else header
+    graphs += [read_file(path, columns, header) for path in paths[1:]]
     labels = {name: text for graph in reversed(graphs) for name, text in graph.labels.items()}
     said = {name: text for graph in reversed(graphs) for name, text in graph.descriptions.items()}
     entities, relations, told = _beside(folder)
@@ -87,6 +95,7 @@ def read_folder(folder: Path, columns: Sequence[str] | None = None) -> Graph:
         {**labels, **relations},
         {**said, **told},
         tuple(note for graph in graphs for note in graph.notes),
+        graphs[0].header,
         any(graph.blank for graph in graphs),
     )
 

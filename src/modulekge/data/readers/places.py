@@ -6,13 +6,14 @@ from pathlib import Path
 
 from modulekge.data.readers.delimited import form_of
 from modulekge.data.readers.files import format_of
+from modulekge.data.readers.headers import Header
 from modulekge.data.readers.lines import numbered_lines, numbered_rows
 
 
-def places(path: Path, columns: Sequence[str] | None = None) -> Iterator[str]:
+def places(path: Path, columns: Sequence[str] | None = None, header: Header = ()) -> Iterator[str]:
     """Yield the place of each triple that ``read_file`` reads, in its order."""
     found = format_of(path)
-    if found == "text" and (form := form_of(path, columns)):
+    if found == "text" and (form := form_of(path, columns, header=header)):
         rows = numbered_rows(path, form.separator, form.quoted)
         yield from (f"{path}:{number}" for number, _ in rows if number > form.skip)
     elif found == "json":
@@ -21,6 +22,6 @@ def places(path: Path, columns: Sequence[str] | None = None) -> Iterator[str]:
         yield from (f"{path}: triple {number}" for number in count(1))
 
 
-def place(path: Path, columns: Sequence[str] | None, i: int) -> str:
+def place(path: Path, columns: Sequence[str] | None, i: int, header: Header = ()) -> str:
     """Say where the i-th triple of a file stands; of a folder, the folder alone."""
-    return str(path) if path.is_dir() else next(islice(places(path, columns), i, None))
+    return str(path) if path.is_dir() else next(islice(places(path, columns, header), i, None))

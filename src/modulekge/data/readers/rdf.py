@@ -12,7 +12,8 @@ from typing import Any, Literal
 from modulekge.data.readers.labels import Kind
 from modulekge.data.readers.lines import LONGEST, open_bytes
 from modulekge.data.readers.tables import Graph, gathered
-from modulekge.errors import DataError
+from modulekge.errors import DataError, to_install
+from modulekge.wording import counted
 
 Syntax = Literal["N_TRIPLES", "TURTLE"]
 _KINDS: dict[str, Kind] = {
@@ -98,10 +99,14 @@ class _Reader:
         if self.literals:
             kinds = " and ".join(f"{count:,} of them {kind}s" for kind, count in self.shown.items())
             shown = f", {kinds}, which are shown" if kinds else ""
-            found.append(f"{self.path}: {self.literals:,} triples with a literal are left out{shown}")
+            found.append(f"{self.path}: {_left_out(self.literals, 'with a literal')}{shown}")
         if self.about:
-            found.append(f"{self.path}: {self.about:,} triples about triples are left out")
+            found.append(f"{self.path}: {_left_out(self.about, 'about triples')}")
         return tuple(found)
+
+
+def _left_out(count: int, what: str) -> str:
+    return counted(count, f"triple {what} is left out", f"triples {what} are left out")
 
 
 class _Bounded:
@@ -126,4 +131,4 @@ def rdf_module() -> Any:
     try:
         return importlib.import_module("pyoxigraph")
     except ImportError:
-        raise DataError("RDF needs pyoxigraph: pip install 'modulekge[rdf]'") from None
+        raise DataError(f"RDF needs pyoxigraph: {to_install('rdf')}") from None

@@ -20,6 +20,7 @@ from modulekge.data.readers.columns import (
 from modulekge.data.readers.lines import numbered_lines
 from modulekge.data.readers.tables import BATCH, ROLES, SCHEMA, gathered
 from modulekge.errors import DataError
+from modulekge.wording import counted
 
 Row = tuple[str, str, str]
 
@@ -77,7 +78,8 @@ def _keys(place: str, record: dict[str, Any] | list[Any], columns: Sequence[str]
         titles = list(record)
         return [titles[i] for i in titled_places(place, titles, columns).values()]
     if record and all(isinstance(value, dict | list) for value in record):
-        raise ValueError(f"one array of {len(record):,} records; write one array or object in each line")
+        records = counted(len(record), "record")
+        raise ValueError(f"one array of {records}; write one array or object in each line")
     titles = [str(value) for value in record]
     if columns is not None:
         return list(chosen_places(place, titles, columns).values())

@@ -24,6 +24,7 @@ class Graph:
     relation_labels: Mapping[str, str] = field(default_factory=dict)
     descriptions: Mapping[str, str] = field(default_factory=dict)  # of entities
     notes: tuple[str, ...] = ()  # what was left out, for people
+    header: tuple[str, ...] = ()  # the titles of a first row that was taken for a header
     blank: bool = False  # whether names that begin with _: are blank nodes, which other files do not know
 
 
