@@ -109,7 +109,7 @@ def test_columns_labels_and_what_was_left_out(tmp_path):
         "".join("<x:{}> <x:{}> <x:{}> .\n".format(*line.split("\t")) for line in GRAPH.splitlines())
         + '<x:e0> <x:age> "7" .\n'
     )
-    note = "g.nt: 1 triples with a literal are left out"
+    note = "g.nt: 1 triple with a literal is left out"
     assert note in call("data", "info", "g.nt", cwd=tmp_path).stdout
     done = call("train", "g.nt", *SMALL, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

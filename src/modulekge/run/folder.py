@@ -3,7 +3,6 @@
 import json
 import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ from modulekge.run.checkpoint import (
 from modulekge.run.files import read_json, write_file, write_through
 from modulekge.run.graph import graph_files, read_graph
 from modulekge.run.provenance import provenance, training_provenance
-from modulekge.run.run_files import RunFiles
+from modulekge.run.run_files import RunFiles, cannot_be_made
 from modulekge.workers import ALONE, Workers
 
 
@@ -72,10 +71,8 @@ class RunFolder(RunFiles):
                         write_weights(folder / "weights.safetensors", start[0])
                 folder.replace(path)
         except OSError as error:
-            with suppress(OSError):
-                cls.check_free(path)  # another process was faster
-            finding = f"{path}: cannot be made ({error.strerror})"
-            raise RunError(f"{finding}; free space or choose another folder") from None
+            cls.check_free(path)  # another process was faster
+            raise cannot_be_made(path, error) from None
         return cls(path)
 
     def dataset(self, names: bool = True) -> Dataset:

@@ -18,6 +18,11 @@ SHARED_WEIGHTS = "model.safetensors"
 AnyRun = TypeVar("AnyRun", bound="RunFiles")
 
 
+def cannot_be_made(path: Path, error: OSError) -> RunError:
+    """Say why there can be no run at a place."""
+    return RunError(f"{path}: cannot be made ({error.strerror}); free space or choose another folder")
+
+
 @dataclass(frozen=True)
 class RunFiles:
     """The files of a run. Every file is written whole or not at all."""
@@ -72,12 +77,15 @@ class RunFiles:
     @staticmethod
     def check_free(path: Path) -> None:
         """Refuse a place where there is something already, be it a run or not, and where none can be."""
-        if (path.exists() and path.samefile(".")) or not is_text(str(path)):
-            raise RunError(f"{as_text(str(path))}: cannot become a run; choose another --out")
-        if (path / "config.toml").exists():
-            raise RunError(f"{path}: exists already; 'modulekge resume {path}', or choose another --out")
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise RunError(f"{path}: exists already and is no run; choose another --out")
+        try:
+            if (path.exists() and path.samefile(".")) or not is_text(str(path)):
+                raise RunError(f"{as_text(str(path))}: cannot become a run; choose another --out")
+            if (path / "config.toml").exists():
+                raise RunError(f"{path}: exists already; 'modulekge resume {path}', or choose another --out")
+            if path.exists() and (not path.is_dir() or any(path.iterdir())):
+                raise RunError(f"{path}: exists already and is no run; choose another --out")
+        except OSError as error:
+            raise cannot_be_made(path, error) from None
 
     @classmethod
     def existing(cls: type[AnyRun], path: Path) -> AnyRun:
