@@ -6,13 +6,13 @@ from itertools import combinations, permutations
 import pytest
 import torch
 from program import call
+from rows import ONE_OF_EACH
 
 import modulekge
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.explanations.paths import Walks
 from modulekge.explanations.relation_patterns import relation_patterns
-from modulekge.models.spec import MODELS
 from modulekge.run.train import train
 
 COPIES = 3
@@ -150,7 +150,7 @@ def test_the_command_prints_it(run, tmp_path):
     assert {"symmetric", "inverse"} <= {finding["kind"] for finding in told["findings"]}
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_every_row_is_read_and_commutative_ones_say_so(name, family, tmp_path):
     settings = {"model.k": 4, "train.epochs": 2, "train.batch": 8}
     algebra = modulekge.relation_patterns(train(family, name, settings, tmp_path / "run"))

@@ -12,6 +12,7 @@ import pyoxigraph
 import pytest
 import torch
 from program import call
+from rows import ONE_OF_EACH
 
 import modulekge
 from modulekge.errors import ModulekgeError
@@ -50,7 +51,7 @@ def check_readme(run, folder):
 
 
 @pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_arrays_score_as_their_readme_says(family, drawn_run, tmp_path, name, bias):
     run = drawn_run(family, name, bias=bias)
     written = export(run, tmp_path / "arrays", to="numpy")
@@ -59,7 +60,7 @@ def test_arrays_score_as_their_readme_says(family, drawn_run, tmp_path, name, bi
     assert np.load(written.path / "relations.npy").shape[0] == 6
 
 
-@pytest.mark.parametrize("name", [name for name, spec in MODELS.items() if spec.tieable])
+@pytest.mark.parametrize("name", [name for name in ONE_OF_EACH if MODELS[name].tieable])
 def test_tied_relations_are_written_once_and_ask_both_ways(family, drawn_run, tmp_path, name):
     run = drawn_run(family, name, reciprocal="tied")
     folder = export(run, tmp_path / "arrays", to="numpy").path

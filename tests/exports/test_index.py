@@ -5,6 +5,7 @@ import resource
 
 import pytest
 import torch
+from rows import ONE_OF_EACH
 
 import modulekge
 from modulekge.data.dataset import Dataset
@@ -45,7 +46,7 @@ def test_an_index_that_does_not_fit_on_the_disk_is_said_to(larger, drawn_run, tm
 
 
 @pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_with_all_entities_as_candidates_it_is_exact(family, drawn_run, name, bias):
     run = drawn_run(family, name, bias=bias)
     index = EntityIndex.build(run)
@@ -57,7 +58,7 @@ def test_with_all_entities_as_candidates_it_is_exact(family, drawn_run, name, bi
     assert index.recall(8) == 1.0
 
 
-@pytest.mark.parametrize("name", [name for name, spec in MODELS.items() if spec.score.name != "inner"])
+@pytest.mark.parametrize("name", [name for name in ONE_OF_EACH if MODELS[name].score.name != "inner"])
 def test_candidates_are_near_in_the_models_own_sense(larger, drawn_run, name):
     index = EntityIndex.build(drawn_run(larger, name, k=4))
     by_chance = 60 / 300

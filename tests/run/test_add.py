@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from program import call
+from rows import ONE_OF_EACH
 from safetensors.torch import load_file
 
 import modulekge
@@ -78,7 +79,7 @@ def both(r, grown):
     return torch.cat([torch.arange(r), grown + torch.arange(r)])
 
 
-@pytest.mark.parametrize("spec", MODELS.values(), ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", [MODELS[name] for name in ONE_OF_EACH], ids=lambda spec: spec.name)
 def test_rows_and_scores_of_what_was_known_stay_in_every_row_of_the_table(family, quick, spec):
     addition = enlarge(family, named_facts(NEW))
     for kind in ("own", "tied") if spec.tieable else ("own",):
@@ -463,3 +464,19 @@ def test_a_file_that_adds_nothing_is_one_line_and_makes_nothing(run, tmp_path, c
     assert message in err
     assert len(err.splitlines()) == 1
     assert not (tmp_path / "run-2").exists()
+
+
+def test_probabilities_are_kept_with_the_relations_they_are_of(run, tmp_path):
+    before = modulekge.calibrate(run)
+    own = {relation: replace(before.together, offset=float(relation)) for relation in range(6)}
+    run.folder.save_calibration(replace(before, own=own))
+    new = modulekge.add(run, NEW, tmp_path / "new")
+    found = Predictor(new).calibration
+    assert found.together == before.together
+    assert {relation: line.offset for relation, line in found.own.items()} == {
+        **{relation: float(relation) for relation in range(3)},
+        **{relation + 1: float(relation) for relation in range(3, 6)},  # "twin" came before the reciprocals
+    }
+    assert modulekge.predict(new, head="ida", relation="child", k=1)[0].probability is not None
+    again = modulekge.add(run, NEW, tmp_path / "trained", refresh=1)
+    assert Predictor(again).calibration is None

@@ -15,8 +15,8 @@ candidate of a question, which has no rivals, is left out and has no probability
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Float, Int
@@ -31,6 +31,7 @@ from modulekge.machine import repeatable
 from modulekge.models.scorer import Scorer
 from modulekge.shapes import Ids, Scores
 
+Kept = TypeVar("Kept")
 ENOUGH = 20  # valid triples from which a relation and direction has a line of its own
 ENOUGH_FOR_SETS = 50  # from which its answer sets are its own too
 _BORROWED = 10  # triples' worth of all relations' data that each line is fitted to besides its own
@@ -121,6 +122,15 @@ class Calibration:
         few = own.triples < ENOUGH_FOR_SETS or own.least(coverage) is None
         line = self.together if few else own
         return line.least(coverage), line
+
+    def enlarged(self, before: int, after: int) -> "Calibration":
+        """Return the same for a graph with more relations, whose reciprocals have later ids."""
+
+        def moved(lines: dict[int, Kept]) -> dict[int, Kept]:
+            return {r if r < before else r - before + after: line for r, line in lines.items()}
+
+        measured = self.measured and replace(self.measured, own=moved(self.measured.own))
+        return replace(self, own=moved(self.own), measured=measured)
 
     def to_json(self) -> str:
         """Return the calibration as JSON."""

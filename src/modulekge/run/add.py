@@ -6,6 +6,7 @@ from math import ceil, isfinite
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
@@ -17,6 +18,7 @@ from modulekge.data.batches import batches
 from modulekge.data.reading import named_facts, read_facts
 from modulekge.errors import ConfigError, RunError, TrainingError
 from modulekge.models.embedding import Embedding
+from modulekge.run.calibrate import scored_by
 from modulekge.run.checkpoint import begin, new_model
 from modulekge.run.files import as_text
 from modulekge.run.folder import RunFolder
@@ -98,10 +100,22 @@ def fold_in(
     while True:
         path = out or free_folder(run.folder.path)
         try:
-            return RunFolder.create(path, config, addition.after, {"added": origin}, start)
+            folder = RunFolder.create(path, config, addition.after, {"added": origin}, start)
         except RunError:
             if out or not path.exists():
                 raise
+        else:
+            _keep_calibration(run, folder)
+            return folder
+
+
+def _keep_calibration(run: Run, folder: RunFolder) -> None:
+    """Keep the probabilities of a run whose old rows, and so the scores of what they answer, are the same."""
+    found = run.folder.calibration()
+    if found and found.fitted_to in ("", scored_by(run)):
+        larger = load(folder.path)
+        found = found.enlarged(len(run.dataset.relations), len(larger.dataset.relations))
+        folder.save_calibration(replace(found, fitted_to=scored_by(larger)))
 
 
 def train_on(folder: RunFolder, epochs: int) -> Iterator[EpochProgress | EpochRecord]:
@@ -181,7 +195,8 @@ def _fold(model: Embedding, old: Embedding, addition: Addition, config: Config) 
     for epoch in range(1, epochs + 1):
         fold.begin(epoch)
         seed = config.train.seed
-        rows = torch.cat([new, rest[next(batches(len(rest), max(1, drawn), seed, epoch, device))]])
+        some = np.random.default_rng([seed, epoch]).choice(len(rest), drawn, replace=False)
+        rows = torch.cat([new, rest[torch.from_numpy(some).to(device)]])
         losses = [fold(rows[places]) for places in batches(count, size, seed, epoch, device)]
         if not isfinite(loss := float(sum(losses))):
             raise TrainingError(f"the loss of the new facts became {loss}; nothing was kept, train a new run")

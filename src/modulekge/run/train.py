@@ -17,7 +17,7 @@ from modulekge.models.spec import ModelSpec
 from modulekge.run.checkpoint import begin
 from modulekge.run.folder import RunFolder
 from modulekge.run.lock import only_one
-from modulekge.run.plan import check_asked, check_settings, resolve
+from modulekge.run.plan import check_asked, check_settings, plan
 from modulekge.run.run import Run, load
 from modulekge.run.trackers import Tracker, Tracking, make_trackers
 from modulekge.training.ema import averaged
@@ -35,18 +35,20 @@ def train(
     settings: Mapping[str, Any] | None = None,
     out: str | Path | None = None,
     track: Iterable[str] = (),
+    minutes: float | None = None,
 ) -> Run:
     """Train a model on a graph and return the run, also kept in the folder ``out``.
 
     ``settings`` are dotted keys, such as ``{"train.epochs": 20, "model.k": 32}``; ``track`` names trackers,
-    such as ``["tensorboard"]``, that show the epochs as they come.
+    such as ``["tensorboard"]``, that show the epochs as they come. With ``minutes``, settings are chosen for
+    so much time on this machine, and not by a recipe.
     """
     layers = [nested(key, value) for key, value in (settings or {}).items()]
     check_asked(model, layers)
     if out:
         RunFolder.check_free(Path(out))
     dataset = data if isinstance(data, Dataset) else open_dataset(data)
-    config = resolve(dataset, model, layers)
+    config = plan(dataset, model, layers, minutes=minutes).config
     path = Path(out) if out else default_folder(config)
     trackers = make_trackers(track, path) if workers().is_main else {}
     workers().on_main(lambda: RunFolder.create(path, config, dataset))
