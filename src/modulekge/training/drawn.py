@@ -5,6 +5,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from modulekge.models.embedding import Embedding
+from modulekge.models.spec import Build
 from modulekge.shapes import Queries, Scores
 
 Known = tuple[Bool[Tensor, "q k"], Int[Tensor, " b"]]  # which candidates are known answers, by row; the rows
@@ -12,7 +13,7 @@ _IN_CACHE = 1 << 18  # scores that stay in a core's own cache from one operation
 
 
 def drawn_softmax(
-    part: Embedding, queries: Queries, known: Known, share: Float[Tensor, " b"]
+    part: Embedding, queries: Queries, known: Known, share: Float[Tensor, " b"], build: Build | None = None
 ) -> tuple[Float[Tensor, ""], Queries]:
     r"""$\sum_b w_b (\log (e^{f_{bt}} + \sum_{c} e^{f_{bc}}) - f_{bt})$, and its gradients by the queries.
 
@@ -21,7 +22,7 @@ def drawn_softmax(
     become those of its tables. The scores become their own gradients, in place.
     """
     b = len(queries)
-    entities = part.entities(slice(b, None))
+    entities = part.entities(slice(b, None), build)
     q, e, w = (x.detach().requires_grad_() for x in (queries, entities, part.score_weights))
     score, own_rows = part.spec.score, torch.arange(b)[:, None]
     own = score.each(q, e[:b], own_rows, w)[:, 0]

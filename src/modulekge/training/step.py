@@ -55,7 +55,16 @@ class Step:
         self._rows = torch.empty(config.train.batch, dtype=torch.long, device=device)
         own = model.workers.questions(config.train.batch)
         each = torch.arange(own.stop - own.start, device=device)
-        self._asked = self._part(2 * len(each), len(each))
+        # Where candidates are drawn for all questions of a batch, a CPU touches their rows and no others
+        self._drawn = (
+            loss.candidates == "shared"
+            and loss.kind == "softmax"
+            and isinstance(optimizer, Adagrad)
+            and device.type == "cpu"
+            and model.workers.size == 1
+        )
+        more = loss.negatives if self._drawn else 0
+        self._asked = self._part(2 * len(each) + more, len(each), bias=self._drawn)
         self._share = model.entity_scalar.new_full(self._rows.shape, 1 / config.train.batch)
         self._even = Target.of(Answers(each, each), self._share[own], model.n_entities, loss)
         self._one = self._share.new_ones(())
@@ -69,14 +78,6 @@ class Step:
         worth = steps * numbers >= _WORTH_COMPILING[device.type]
         self._compile = alike and worth and can_compile(device.type)
         self._build = compiled(model.spec.entity) if self._compile else None
-        # Where candidates are drawn for all questions of a batch, a CPU touches their rows and no others
-        self._drawn = (
-            loss.candidates == "shared"
-            and loss.kind == "softmax"
-            and isinstance(optimizer, Adagrad)
-            and device.type == "cpu"
-            and model.workers.size == 1
-        )
         matmul = config.train.precision
         if self._exact:
             self._tables = tables_of(model, optimizer, self._build, matmul)
@@ -210,7 +211,7 @@ class Step:
         (drawn,) = draw.entities(self._model.n_entities, loss.negatives, loss)
         known = self._questions.known.among_shared(batch[:, 0], batch[:, 1], drawn)
         ids, few, queries, rest = self._ask(batch, true, draw, (drawn,))
-        value, gradients = drawn_softmax(few, queries, known, share)
+        value, gradients = drawn_softmax(few, queries, known, share, self._build)
         self._back(queries, gradients, rest)
         self._tables.add(ids, batch[:, 1], few)
         return value + rest.detach()
