@@ -60,7 +60,11 @@ def _no_further_process(request, monkeypatch):
     start = subprocess.Popen.__init__
 
     def refuse(self, args, *rest, **options):
-        if args[0] not in ("git", "uname"):  # which say in moments what a run is made of, and on what
+        if args[0] not in (
+            "git",
+            "uname",
+            "fc-list",
+        ):  # which say in moments what a run is made of, and with which fonts
             pytest.fail(f"starts a process: {args}; mark it with pytest.mark.integration")
         start(self, args, *rest, **options)
 

@@ -186,6 +186,7 @@ def offered(line, cwd) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.integration
 def test_a_shell_offers_names(place):
     assert offered("modulekge train graph.tsv --model ModulE-R", place) == [
         name for name in MODELS if name.startswith("ModulE-R")

@@ -23,6 +23,7 @@ print(sorted(given_back)[ROUNDS // 2], sorted(kept)[ROUNDS // 2])
 """
 
 
+@pytest.mark.integration
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
 def test_memory_that_is_freed_is_kept_for_the_next_step():
     printed = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)

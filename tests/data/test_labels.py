@@ -53,7 +53,7 @@ def test_long_ones_are_cut_with_a_note_and_blank_ones_are_none(spies):
     (spies / "descriptions.tsv").write_text(f"bond\t{'é' * 100_000}\nm\t  \n")
     dataset = read_dataset(spies)
     assert said(dataset) == {"bond": "é" * (LONGEST - 1) + "…", "m": None}
-    assert dataset.notes == (f"{spies}: 1 descriptions are cut at 2,000 characters",)
+    assert dataset.notes == (f"{spies}: 1 description is cut at 2,000 characters",)
 
 
 @pytest.mark.parametrize("length", [LONGEST - 1, LONGEST, LONGEST + 1])

@@ -411,6 +411,7 @@ def test_a_recipe_of_the_package_can_be_named_anywhere(tmp_path, monkeypatch):
         resolve(world, "DistMult", recipe=named.with_name("Nobody.toml"))
 
 
+@pytest.mark.integration
 def test_results_do_not_depend_on_the_environment(tmp_path):
     settings = {"model.k": 2, "train.epochs": 1, "train.batch": 1024}
     given = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]

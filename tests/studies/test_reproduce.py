@@ -5,7 +5,7 @@ import json
 import pytest
 from program import call
 
-from modulekge.run import train
+from modulekge.run import plan
 from modulekge.studies import cell as cells
 from modulekge.studies import study
 
@@ -17,7 +17,7 @@ def brief(tmp_path, monkeypatch):
     """A recipe of two epochs."""
     recipe = tmp_path / "brief.toml"
     recipe.write_text('data = "world"\n[model]\nname = "DistMult"\nk = 4\n[train]\nepochs = 2\n')
-    for module in (cells, train, study):
+    for module in (cells, plan, study):
         monkeypatch.setattr(module, "find_recipe", lambda *_: recipe)
     (tmp_path / "work").mkdir()
     return tmp_path / "work"

@@ -11,7 +11,7 @@ import pytest
 from modulekge.config import make_config, read_config
 from modulekge.errors import ModulekgeError, one_of
 from modulekge.models.spec import MODELS
-from modulekge.run import provenance, train
+from modulekge.run import provenance
 from modulekge.run.folder import RunFolder
 from modulekge.run.provenance import source_commit
 from modulekge.run.recipes import find_recipe
@@ -221,7 +221,7 @@ def test_what_was_made_with_another_recipe_is_not_taken_for_this_ones(tmp_path, 
     assert list(run_cell(cell, results, runs))
     recipe = tmp_path / "changed.toml"
     recipe.write_text(find_recipe("world", "DistMult").read_text().replace("[train]", "[train]\nlr = 0.07"))
-    for module in (cells, train):
+    for module in (cells, plan):
         monkeypatch.setattr(module, "find_recipe", lambda *_: recipe)
     with pytest.raises(ModulekgeError, match=r"made with other settings \(train.lr = .*, now 0.07\); remove"):
         read_result(cell, results)

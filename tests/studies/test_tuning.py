@@ -68,7 +68,7 @@ def test_the_best_trial_becomes_a_recipe_that_train_takes(search, family, tmp_pa
     assert best.mrr == max(t.mrr for t in ranking(study))
     text = (tmp_path / "best.toml").read_text()
     assert f"3 trials, trial {best.number}, valid MRR {best.mrr:.4f}" in text
-    config = modulekge.run.train.resolve(family, None, [], tmp_path / "best.toml")
+    config = modulekge.run.plan.resolve(family, None, [], tmp_path / "best.toml")
     assert config == make_config([tomllib.loads(text)])
     assert {key: getattr(config.model, key) for key in ("name", "k")} == {
         "name": best.settings["model.name"],

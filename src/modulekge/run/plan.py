@@ -1,7 +1,7 @@
 """Settings resolved: defaults, then a recipe or what rules choose, then what was asked for."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ class Plan:
 
     config: Config
     choices: tuple[Choice, ...]
-    pace: Pace
+    pace: Pace = field(compare=False)
 
     def time(self) -> tuple[float, Times]:
         """Return the seconds that training takes at most with its validations, and on what they rest."""
