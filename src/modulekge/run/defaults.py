@@ -30,7 +30,8 @@ _PASSES, _PASSES_UNWATCHED = (
 _LEAST_PASSES = {"all": 20, "shared": 10}  # that make a training worth its name
 _VALIDATIONS, _VALIDATING, _PATIENCE = 20, 0.1, 5
 _AVERAGE = 0.7
-_NEGATIVES = 4096
+_NEGATIVES, _LEAST_TO_DRAW = 1024, 4096  # candidates drawn for a batch, of how many entities at least
+_DRAWN_PENALTY = 0.1  # share of the penalty where candidates are drawn: passes are few, and it slows them
 _TRAINING = 0.75  # share of the time that training may take; the rest is for what comes after it
 _EPOCH_SECONDS = 40  # that an epoch may take on a CPU: after it there is a model to ask
 _MEMORY = 0.5  # share of the free memory that training may take
@@ -188,8 +189,8 @@ def choose(
             enough = _LEAST_PASSES.get(config.loss.candidates, 10) * times.a_pass
         if enough <= budget:
             break
-    chosen = [*always, *choices, *_course(size, machine, times, budget)]
-    return tuple(choice for choice in chosen if not holds(asked, choice.key))
+    chosen = {c.key: c for c in (*always, *choices, *_course(size, machine, times, budget))}
+    return tuple(choice for choice in chosen.values() if not holds(asked, choice.key))
 
 
 def _with(choices: Iterable[Choice], asked: Mapping[str, Any]) -> Config:
@@ -208,10 +209,11 @@ def _ladder(
         why = f"as much as {machine.memory / 2**30:.1f} GiB of free memory allow"
     yield [Choice("model.k", load.k, why)]
     drawn: list[Choice] = []
-    if size.entities > _NEGATIVES and not holds(asked, "loss.candidates"):
+    if size.entities >= _LEAST_TO_DRAW and not holds(asked, "loss.candidates"):
         drawn = [
             Choice("loss.candidates", "shared", "all entities would take too long"),
             Choice("loss.negatives", _NEGATIVES, "drawn once for all questions of a batch"),
+            _penalty(size, spec, _DRAWN_PENALTY),
         ]
         yield [Choice("model.k", load.k, why), *drawn]
     while load.reals > _LEAST_REALS and load.k > 1 and not holds(asked, "model.k"):
@@ -226,12 +228,12 @@ def _batch(size: Size) -> Choice:
     return Choice("train.batch", batch, f"makes {ceil(questions / batch):,} steps of {questions:,} questions")
 
 
-def _penalty(size: Size, spec: ModelSpec) -> Choice:
+def _penalty(size: Size, spec: ModelSpec, share: float = 1.0) -> Choice:
     """Penalise the more, the fewer of the possible pairs of entities are joined."""
     if not spec.score.bilinear:
         return Choice("regularizer.weight", _DISTANCE_PENALTY, "distances hold their numbers themselves")
     strength = _PENALTY_RATE * size.entities / sqrt(size.train)
-    strength = min(max(strength, _LEAST_PENALTY), _LARGEST_PENALTY)
+    strength = share * min(max(strength, _LEAST_PENALTY), _LARGEST_PENALTY)
     reason = f"{size.train / size.entities:.1f} triples to an entity, {size.entities:,} entities"
     return Choice("regularizer.weight", float(f"{strength:.2g}"), reason)
 
