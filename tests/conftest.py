@@ -1,4 +1,5 @@
 import importlib.util
+import math
 import os
 import random
 import subprocess
@@ -17,6 +18,7 @@ import modulekge
 from modulekge import machine
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
+from modulekge.run import estimate
 from modulekge.run.checkpoint import begin
 from modulekge.run.folder import RunFolder
 from modulekge.run.plan import NO_RECIPE, resolve
@@ -49,6 +51,7 @@ def _same_numbers_every_time():
 @pytest.fixture(autouse=True)
 def _no_user_folders(monkeypatch, tmp_path):
     monkeypatch.delenv("MODULEKGE_DATA", raising=False)
+    monkeypatch.setattr(estimate, "_QUICK", math.inf)  # no test depends on how fast this machine is
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 

@@ -58,7 +58,7 @@ def train(
             RunFolder.check_free(out)
         dataset = open_graph(graph)
         print_notes(dataset)
-        with render.working("planning: some steps are taken and timed"):
+        with render.working("timing some steps"):
             planned = plan(dataset, model, layers, recipe, minutes)
             seconds, times = planned.time()
         config = planned.config

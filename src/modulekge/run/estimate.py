@@ -48,6 +48,11 @@ def needs(dataset: Dataset, config: Config) -> Estimate:
     return Estimate(str(device), memory, machine.memory, seconds, config.train.epochs)
 
 
+def reckoned(dataset: Dataset, config: Config) -> Times:
+    """Return how long training and validating take by estimate alone."""
+    return Load.of(Size.of(dataset), Machine.at(pick_device(config.train.device)), config).times
+
+
 class Pacer:
     """How long training and validating take on a graph, by its settings; each is measured once."""
 

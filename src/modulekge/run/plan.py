@@ -36,9 +36,10 @@ def resolve(
     model: ModelSpec | str | None = None,
     settings: Iterable[Mapping[str, Any]] = (),
     recipe: Path | None = None,
+    pace: Pace | None = None,
 ) -> Config:
     """Return the full settings: defaults, then a recipe or what rules choose, then what was asked for."""
-    return plan(dataset, model, settings, recipe).config
+    return plan(dataset, model, settings, recipe, pace=pace).config
 
 
 def plan(
@@ -47,12 +48,13 @@ def plan(
     settings: Iterable[Mapping[str, Any]] = (),
     recipe: Path | None = None,
     minutes: float | None = None,
+    pace: Pace | None = None,
 ) -> Plan:
     """Resolve the settings, with the reasons of those that were chosen by rule.
 
     Without a recipe file, the one that belongs to this data set and model is used; where there is none,
     where ``minutes`` say how long it may take, or where the recipe is ``NO_RECIPE``, the rules of
-    :mod:`modulekge.run.defaults`.
+    :mod:`modulekge.run.defaults`, by the ``pace`` of this machine, which is measured unless given.
     """
     dataset.check_facts()
     asked = _asked(model, settings)
@@ -61,7 +63,7 @@ def plan(
         recipe = recipe_at_hand(recipe)
     elif minutes is None:
         recipe = find_recipe(dataset.name, spec_of(wanted.model).name)
-    pace, choices = Pacer(dataset), tuple[Choice, ...]()
+    pace, choices = pace or Pacer(dataset), tuple[Choice, ...]()
     if recipe in (None, NO_RECIPE):
         machine = Machine.at(pick_device(wanted.train.device))
         choices = choose(Size.of(dataset), machine, asked, minutes, pace)

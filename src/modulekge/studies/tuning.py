@@ -9,6 +9,7 @@ import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from modulekge.config import holds, merge, nested, write_config
 from modulekge.data.dataset import Dataset
 from modulekge.errors import ConfigError, ModulekgeError, RunError, TrainingError, to_install
 from modulekge.run.checkpoint import begin
+from modulekge.run.estimate import reckoned
 from modulekge.run.files import write_file
 from modulekge.run.plan import NO_RECIPE, resolve
 from modulekge.studies.pool import processes
@@ -27,7 +29,7 @@ from modulekge.wording import counted
 
 _ERRORS = (ModulekgeError, MemoryError, RuntimeError)  # torch has no class of its own for want of memory
 _LOCK_SECONDS = 60  # that a process waits for another one to leave the database
-_SCHEDULE = ("epochs", "eval_every", "patience")
+_SCHEDULE = ("epochs", "eval_every", "patience", "parts")
 
 
 @dataclass(frozen=True)
@@ -238,7 +240,7 @@ def _run(dataset: Dataset, trial: Any, settings: Iterable[Mapping[str, Any]]) ->
     drawn, epoch, best = dict(trial.params), 0, None
     records: list[EpochRecord] = []
     try:
-        config = resolve(dataset, None, settings, NO_RECIPE)
+        config = resolve(dataset, None, settings, NO_RECIPE, partial(reckoned, dataset))
         trial.set_user_attr("config", write_config(config))
         model, optimizer = begin(config, dataset)
         for event in fit(model, dataset, optimizer, config):
