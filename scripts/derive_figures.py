@@ -380,14 +380,14 @@ def prediction_sets() -> str:
 
 def links_in_test() -> str:
     """How many of the best new links stood in test, which was hidden, without type constraints and with."""
-    rows = [("run", "in test, of the 100 best", "of the 1,000 best", "candidates, million", "seconds")]
+    rows = [("run", "in test, of the 100 best", "of the 1,000 best", "candidates, million", "CPU seconds")]
     for entry in _links():
         if entry["links"]:
             pair = [entry["links"][types] for types in ("any", "constrained")]
             cells = [[str(side["in test"][k]) for side in pair] for k in ("100", "1000")]
             cells += [[f"{side['candidates'] / 1e6:,.1f}" for side in pair]]
-            cells += [[f"{side['seconds']:,.0f}" for side in pair]]
-            rows.append((_run_of(entry), *(f"{before} -> **{after}**" for before, after in cells)))
+            cells += [[f"{side['CPU seconds']:,.1f}" for side in pair if "CPU seconds" in side]]
+            rows.append((_run_of(entry), *(" -> ".join(cell) for cell in cells)))
     return _table(rows)
 
 
