@@ -383,6 +383,7 @@ from modulekge.data.readers.delimited import Form, read_text
 path, form = Path("graph.tsv"), Form("\t", 3, {"head": 0, "relation": 1, "tail": 2})
 read_text(path, form)  # Arrow looks for pandas, once, and takes whatever happens there for its absence
 signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored around here
+lost = 0
 for i in range(300):
     press = Timer(i % 20 / 10_000, os.kill, (os.getpid(), signal.SIGINT))
     with suppress(KeyboardInterrupt):
@@ -390,11 +391,14 @@ for i in range(300):
         while press.is_alive():
             read_text(path, form)
         time.sleep(1)  # in which it comes, if it comes at all
-        sys.exit("lost")
+        lost += 1
+print(lost)
 """
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (
+        int(done.stdout) <= 2
+    )  # Python itself loses one in thousands; with Arrow's handler 8 of 300 were lost
 
 
 @pytest.mark.integration
