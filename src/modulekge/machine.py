@@ -4,6 +4,7 @@ import ctypes
 import importlib
 import os
 import resource
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -42,6 +43,11 @@ def free_memory(device: torch.device) -> int:
         free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     return free if limit == resource.RLIM_INFINITY else min(free, limit)
+
+
+def held_memory() -> int:
+    """Bytes that this process holds at most so far: PyTorch, and what was read."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def is_short(error: Exception) -> bool:

@@ -14,7 +14,7 @@ from modulekge.data.synthetic.generate import STRUCTURES, synthesise
 from modulekge.data.writing import structure, totals, write_graph
 from modulekge.errors import DataError
 from modulekge.run.estimate import Estimate, needs
-from modulekge.run.plan import resolve
+from modulekge.run.plan import plan
 
 
 def data_info(graph: GraphOptions, every: bool, as_json: bool) -> None:
@@ -49,7 +49,8 @@ def _examined(graph: GraphOptions) -> tuple[Dataset, tuple[Finding, ...], Estima
         dataset = open_graph(graph)
         found = examine(dataset, begin)
         begin("timing a few steps of training")
-        return dataset, found, needs(dataset, resolve(dataset))
+        planned = plan(dataset)
+        return dataset, found, needs(dataset, planned.config, planned.pace)
 
 
 def _print_json(found: tuple[Finding, ...], needed: Estimate | None) -> None:

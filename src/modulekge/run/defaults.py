@@ -27,7 +27,7 @@ _PASSES, _PASSES_UNWATCHED = (
     100,
     30,
 )  # over the questions at most, also where no valid split says when to stop
-_LEAST_PASSES = {"all": 20, "shared": 10}  # that make a training worth its name
+_LEAST_PASSES = {"all": 20, "shared": 4}  # that make a training worth its name
 _VALIDATIONS, _VALIDATING, _PATIENCE = 20, 0.1, 5
 _AVERAGE = 0.7
 _NEGATIVES, _LEAST_TO_DRAW = 1024, 4096  # candidates drawn for a batch, of how many entities at least
@@ -35,7 +35,9 @@ _DRAWN_PENALTY = 0.1  # share of the penalty where candidates are drawn: passes 
 _TRAINING = 0.75  # share of the time that training may take; the rest is for what comes after it
 _EPOCH_SECONDS = 40  # that an epoch may take on a CPU: after it there is a model to ask
 _MEMORY = 0.5  # share of the free memory that training may take
-_COPIES = 8  # of the tables: weights, slopes, Adagrad's sums, means, and what is written to disk
+# Copies of the tables: weights, slopes, Adagrad's sums, means, and what is written to disk; with drawn
+# candidates there are slopes of some rows alone
+_COPIES, _COPIES_DRAWN = 8, 4
 _MOVES = 6  # of the tables in a step: entities made, slopes brought back, Adagrad
 # On a thread of a CPU and on a GPU: multiplications and additions per second in products of matrices,
 # bytes moved per second, and seconds that a step takes however small (docs/performance.md)
@@ -112,7 +114,8 @@ class Load:
     def bytes(self) -> float:
         """What the tables of entities take, with all that is kept beside them."""
         stored = self.k * sum(group.width for group in self.spec.entity_groups)
-        return 4.0 * self.size.entities * (_COPIES * stored + 2 * self.reals)
+        copies = _COPIES if self.candidates >= self.size.entities else _COPIES_DRAWN
+        return 4.0 * self.size.entities * (copies * stored + 2 * self.reals)
 
     @property
     def steps(self) -> int:
@@ -183,10 +186,10 @@ def choose(
     for last, choices in ((step is steps[-1], step) for step in steps):
         config = _with([*always, *choices], asked)
         times = Load.of(size, machine, config).times
-        enough = _LEAST_PASSES.get(config.loss.candidates, 10) * times.a_pass
+        enough = _LEAST_PASSES.get(config.loss.candidates, 4) * times.a_pass
         if pace and (last or enough < _HOPELESS * budget):
             times = pace(config)
-            enough = _LEAST_PASSES.get(config.loss.candidates, 10) * times.a_pass
+            enough = _LEAST_PASSES.get(config.loss.candidates, 4) * times.a_pass
         if enough <= budget:
             break
     chosen = {c.key: c for c in (*always, *choices, *_course(size, machine, times, budget))}

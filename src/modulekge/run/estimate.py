@@ -9,8 +9,9 @@ import torch
 from modulekge.config import Config
 from modulekge.data.dataset import Dataset
 from modulekge.evaluation.evaluate import rank
+from modulekge.machine import held_memory
 from modulekge.run.checkpoint import begin
-from modulekge.run.defaults import Load, Machine, Size, Times
+from modulekge.run.defaults import Load, Machine, Pace, Size, Times
 from modulekge.training.fit import valid_questions
 from modulekge.training.optimizers import begin_epoch, pick_device
 from modulekge.training.questions import Questions
@@ -38,14 +39,16 @@ class Estimate:
         return self.memory < self.free
 
 
-def needs(dataset: Dataset, config: Config) -> Estimate:
-    """Reckon the memory of a training, and time a few of its steps where it fits."""
+def needs(dataset: Dataset, config: Config, pace: Pace | None = None) -> Estimate:
+    """Reckon the memory of a training, and time a few of its steps where it fits and no ``pace`` is given."""
     device = pick_device(config.train.device)
     machine = Machine.at(device)
     memory = int(Load.of(Size.of(dataset), machine, config).bytes)
-    fits = memory < machine.memory
-    seconds = measured(dataset, config, device).a_pass / config.train.parts if fits else None
-    return Estimate(str(device), memory, machine.memory, seconds, config.train.epochs)
+    seconds = None
+    if memory < machine.memory:
+        times = pace(config) if pace else measured(dataset, config, device)
+        seconds = times.a_pass / config.train.parts
+    return Estimate(str(device), held_memory() + memory, machine.memory, seconds, config.train.epochs)
 
 
 def reckoned(dataset: Dataset, config: Config) -> Times:
