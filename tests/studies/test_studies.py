@@ -11,7 +11,7 @@ import pytest
 from modulekge.config import make_config, read_config
 from modulekge.errors import ModulekgeError, one_of
 from modulekge.models.spec import MODELS
-from modulekge.run import provenance
+from modulekge.run import plan, provenance
 from modulekge.run.folder import RunFolder
 from modulekge.run.provenance import source_commit
 from modulekge.run.recipes import find_recipe
