@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 import modulekge
+from modulekge import render
 
 
 def draw(folder: str, picture: Path) -> None:
@@ -15,7 +16,7 @@ def draw(folder: str, picture: Path) -> None:
     console = Console(record=True, width=92, file=io.StringIO(), highlight=False)
     run = modulekge.load(folder)
     console.print(f"$ modulekge evaluate {folder}", style="cyan")
-    console.print(show.report_view(modulekge.evaluate(run), all_relations=False))
+    console.print(render.report_view(modulekge.evaluate(run), False))
     for asked in (
         {"head": "France", "relation": "borders", "k": 10},
         {"tail": "Swahili", "relation": "official_language", "k": 5},
@@ -23,7 +24,7 @@ def draw(folder: str, picture: Path) -> None:
         words = " ".join(f"-k {v}" if key == "k" else f"--{key} {v}" for key, v in asked.items())
         console.print(f"\n$ modulekge predict {folder} {words}", style="cyan")
         question = f"{asked.get('head', '?')}  {asked['relation']}  {asked.get('tail', '?')}"
-        console.print(show.answers_view(question, modulekge.predict(run, **asked)))  # type: ignore[arg-type]
+        console.print(render.answers_view(question, modulekge.predict(run, **asked)))  # type: ignore[arg-type]
     svg = console.export_svg(title="modulekge", unique_id="demo")
     picture.write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL), "utf-8")  # no web fonts
 
