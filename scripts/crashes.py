@@ -8,7 +8,7 @@ What it leaves must load or say what is missing, ``modulekge resume`` must end i
 too and resumed again), and all of its files must then be those of the training that was left alone, bit for
 bit but for seconds. Then every other command that writes is killed: what it should make is whole or absent,
 the run it reads is as it was, and asked again it makes the same. Prints a line per kill and how many were
-survived; exits with 1 if not all were. Estimate a system that forks.
+survived; exits with 1 if not all were. Needs a system that forks.
 """
 
 import argparse

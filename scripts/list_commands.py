@@ -17,7 +17,7 @@ from modulekge.cli import app
 def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
     """Every command by its whole name, in the order of the help."""
     if hasattr(command, "commands"):
-        for part in command.commands.values():
+        for part in (part for part in command.commands.values() if not part.hidden):
             yield from commands(part, f"{name} {part.name}")
     else:
         yield name, command

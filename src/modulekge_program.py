@@ -1,4 +1,4 @@
-"""The door of the program ``modulekge``."""
+"""The entry point of the program ``modulekge``."""
 
 from modulekge import interrupts
 

@@ -310,22 +310,27 @@ def test_ctrl_c_ends_after_the_epoch_and_leaves_a_usable_run(tmp_path):
     assert len((tmp_path / "run" / "epochs.jsonl").read_text().splitlines()) == epochs + 1
 
 
-@pytest.mark.integration
-@pytest.mark.parametrize(("before", "code"), [(signal.SIG_DFL, -signal.SIGINT), (signal.SIG_IGN, 2)])
-def test_ctrl_c_before_a_command_begins_ends_without_a_word_unless_it_is_ignored(before, code):
-    program = """
+def interrupted_at(module, before):
+    """Start the program where SIGINT was handled so, and send it as a module is about to be imported."""
+    program = f"""
 import os, signal, sys
 class Interrupting:
     def find_spec(self, name, *_):
-        if name == "torch":
+        if name == "{module}":
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Interrupting())
 import modulekge_program
 sys.argv = ["modulekge", "evaluate", "nowhere"]
 modulekge_program.main()
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
                           preexec_fn=lambda: signal.signal(signal.SIGINT, before))  # fmt: skip
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(("before", "code"), [(signal.SIG_DFL, -signal.SIGINT), (signal.SIG_IGN, 2)])
+def test_ctrl_c_before_a_command_begins_ends_without_a_word_unless_it_is_ignored(before, code):
+    done = interrupted_at("torch", before)
     said = (
         "error: nowhere: not a run folder (no such folder); 'modulekge train' makes one\n"
         if code == 2
@@ -337,19 +342,7 @@ modulekge_program.main()
 @pytest.mark.integration
 @pytest.mark.parametrize("before", [signal.SIG_DFL, signal.SIG_IGN])
 def test_sigint_ends_a_command_also_where_a_shell_had_it_ignored(before):
-    program = """
-import os, signal, sys
-class Interrupting:
-    def find_spec(self, name, *_):
-        if name == "modulekge.commands.runs":  # after PyTorch, when a command begins
-            os.kill(os.getpid(), signal.SIGINT)
-sys.meta_path.insert(0, Interrupting())
-import modulekge_program
-sys.argv = ["modulekge", "evaluate", "nowhere"]
-modulekge_program.main()
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
-                          preexec_fn=lambda: signal.signal(signal.SIGINT, before))  # fmt: skip
+    done = interrupted_at("modulekge.commands.runs", before)  # after PyTorch, when a command begins
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 
 

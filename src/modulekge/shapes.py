@@ -1,7 +1,7 @@
 """The tensors of this library, by name.
 
 Axes: ``b`` questions of a batch, ``e`` entities, ``n`` blocks (the paper's k), ``d`` components of an
-element, ``w`` numbers that chart an element, ``m`` triples. Components lie outside blocks, so that a
+element, ``w`` numbers that parametrize an element, ``m`` triples. Components lie outside blocks, so that a
 component of all blocks is contiguous and products of elements vectorise. An axis with an underscore may
 differ between the tensors of one call; the others must agree, which the tests check.
 """

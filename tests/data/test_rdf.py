@@ -7,7 +7,7 @@ import pytest
 
 from modulekge.data.readers.files import problems, read_file
 from modulekge.data.reading import read_dataset
-from modulekge.data.statistics import survey
+from modulekge.data.statistics import statistics_of
 from modulekge.errors import DataError
 
 LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
@@ -104,7 +104,7 @@ def test_labels_are_for_people_and_notes_reach_the_survey(tmp_path):
     dataset = read_dataset(path)
     assert dataset.entities.names[dataset.entities.find("one")] == "http://x/e1"
     assert dataset.relations.label(0) == "is near"
-    assert survey(dataset).notes == dataset.notes != ()
+    assert statistics_of(dataset).notes == dataset.notes != ()
 
 
 @pytest.mark.parametrize(

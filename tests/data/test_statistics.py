@@ -1,7 +1,7 @@
 import torch
 
 from modulekge.data.dataset import Dataset
-from modulekge.data.statistics import categories, survey
+from modulekge.data.statistics import categories, statistics_of
 from modulekge.data.vocabulary import Vocabulary
 
 
@@ -12,7 +12,7 @@ def graph(train, valid, test, n=8, r=4):
 
 
 def test_counts():
-    found = survey(
+    found = statistics_of(
         graph(
             train=[(0, 0, 1), (1, 1, 0), (2, 2, 3), (2, 2, 3), (4, 0, 4)],
             valid=[(0, 0, 5), (0, 0, 1)],
@@ -33,7 +33,7 @@ def test_counts():
 
 
 def test_a_repeated_triple_is_no_second_answer():
-    row = survey(graph([(0, 0, 1)] * 3 + [(0, 0, 2)], [], [])).per_relation[0]
+    row = statistics_of(graph([(0, 0, 1)] * 3 + [(0, 0, 2)], [], [])).per_relation[0]
     assert (row.tails_per_head, row.heads_per_tail) == (2.0, 1.0)
 
 

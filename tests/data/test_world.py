@@ -3,12 +3,12 @@
 import torch
 
 from modulekge.data.registry import open_dataset
-from modulekge.data.statistics import survey
+from modulekge.data.statistics import statistics_of
 
 
 def test_the_world():
     world = open_dataset("world")
-    found = survey(world)
+    found = statistics_of(world)
     assert (found.entities, found.relations) == (1266, 12)
     assert found.triples == {"train": 4690, "valid": 261, "test": 366}
     assert not any(

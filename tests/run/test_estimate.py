@@ -1,18 +1,22 @@
 """What training needs is reckoned before it starts."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
+import torch
 
 from modulekge.run import defaults, estimate
-from modulekge.run.estimate import Pacer, needs
+from modulekge.run.estimate import Pacer, measured, needs
 from modulekge.run.plan import resolve
+
+CPU = torch.device("cpu")
 
 
 @pytest.mark.parametrize("answers", ["one", "all"])
 def test_steps_are_timed_where_the_model_fits(family, answers):
     config = resolve(family, "ModulE-HH", [{"model": {"k": 4}, "loss": {"answers": answers}}])
-    found = needs(family, config)
+    found = needs(family, config, partial(measured, family, device=CPU))
     assert found.fits
     assert found.epoch_seconds > 0
     assert found.epochs == config.train.epochs
@@ -20,7 +24,7 @@ def test_steps_are_timed_where_the_model_fits(family, answers):
 
 def test_what_does_not_fit_is_not_tried(family, monkeypatch):
     monkeypatch.setattr(defaults, "free_memory", lambda device: 10_000)
-    found = needs(family, resolve(family, "ModulE-HH", [{"model": {"k": 64}}]))
+    found = needs(family, resolve(family, "ModulE-HH", [{"model": {"k": 64}}]), Pacer(family))
     assert not found.fits
     assert found.epoch_seconds is None
 

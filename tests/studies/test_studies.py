@@ -201,15 +201,15 @@ def test_an_ablation_has_the_settings_of_the_model_it_is_one_of():
 
 def test_ablations_that_are_one_row_are_trained_once(tmp_path):
     groups = STUDIES["ablation"].cells()
-    assert {cell.model: cell.twins for (cell,) in groups if cell.twins} == {
+    assert {cell.model: cell.aliases for (cell,) in groups if cell.aliases} == {
         "ModulE-RC-scalar": ("ModulE-RH-scalar",), "ModulE-RH-scalar": ("ModulE-RC-scalar",),
         "ModulE-RH-vector": ("ModulE-HH-vector",), "ModulE-HH-vector": ("ModulE-RH-vector",),
     }  # fmt: skip
     scalar = Cell("WN18RR", "ModulE-RC-scalar")
-    other = Cell("WN18RR", "ModulE-RH-scalar", twins=("ModulE-RC-scalar",))
+    other = Cell("WN18RR", "ModulE-RH-scalar", aliases=("ModulE-RC-scalar",))
     keep(tmp_path, scalar, 0.4)
     assert read_result(other, tmp_path) == read_result(scalar, tmp_path)
-    assert other.training == replace(scalar, twins=("ModulE-RH-scalar",)).training
+    assert other.training == replace(scalar, aliases=("ModulE-RH-scalar",)).training
     slower = replace(other, settings=(("train.lr", 0.01),))
     assert slower.training != other.training
     assert read_result(slower, tmp_path) is None

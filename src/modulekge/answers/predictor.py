@@ -161,13 +161,13 @@ class Predictor:
         asked = torch.tensor([self._ids(Question(head, relation, tail))], device=self.run.scorer.device)
         heads, relations = asked.unbind(1)
         least, line = calibration.least(int(relations), coverage)
-        rated = kind.rate(heads, relations)
-        closed = rated.known | rated.loops
-        new = rated.odds.masked_fill(closed, -torch.inf)[0]
+        scored = kind.rate(heads, relations)
+        closed = scored.known | scored.loops
+        new = scored.odds.masked_fill(closed, -torch.inf)[0]
         candidates = int((~closed).sum())
         reached = candidates if least is None else max(1, int((new >= least).sum()))
         best = new.topk(min(reached, candidates)).indices[None]
-        (answers,) = kind.answers(rated, heads, relations, best)
+        (answers,) = kind.answers(scored, heads, relations, best)
         own, measured = line is not calibration.together, calibration.measured
         share = measured.sets.share if measured and measured.sets.asked == coverage else None
         return PredictionSet(answers, coverage, candidates, len(line.margins), own, share)
@@ -227,11 +227,11 @@ class Predictor:
     def _links(self, triples: Triples) -> list[Link]:
         dataset, kind = self.run.dataset, self.entities
         heads, relations, tails = triples.unbind(1)
-        rated = kind.rate(heads, relations)
+        scored = kind.rate(heads, relations)
         splits = kind.splits(heads, relations, tails[:, None])
-        chances = kind.chances(rated.odds.gather(1, tails[:, None]), relations, splits)
-        scores = rated.scores.gather(1, tails[:, None])[:, 0].tolist()
-        tail_ranks = _ranks(rated.scores, tails, rated.known)
+        chances = kind.chances(scored.odds.gather(1, tails[:, None]), relations, splits)
+        scores = scored.scores.gather(1, tails[:, None])[:, 0].tolist()
+        tail_ranks = _ranks(scored.scores, tails, scored.known)
         back = kind.rate(tails, relations + len(dataset.relations))
         head_ranks = _ranks(back.scores, heads, back.known)
         entities, relation_names = dataset.entities.names, dataset.relations.names
@@ -251,11 +251,11 @@ def _best(
     constraints: TypeConstraints | None,
 ) -> list[list[Answer]]:
     heads, others = questions.unbind(1)
-    rated = kind.rate(heads, others)
-    closed = rated.loops | rated.known if known == "exclude" else rated.loops
+    scored = kind.rate(heads, others)
+    closed = scored.loops | scored.known if known == "exclude" else scored.loops
     if constraints:
-        closed = closed | ~(constraints.mask(others) | rated.known)
-    return kind.best(rated, heads, others, closed, k)
+        closed = closed | ~(constraints.mask(others) | scored.known)
+    return kind.best(scored, heads, others, closed, k)
 
 
 def _ranks(scores: Tensor, answers: Ids, known: Tensor) -> list[int]:

@@ -132,11 +132,11 @@ class QueryType:
         odds = log_odds(scores, known | itself).masked_fill(itself, torch.nan)  # nor any probability
         return Scored(scores, odds, known, itself)
 
-    def best(self, rated: Scored, heads: Ids, others: Ids, closed: Tensor, k: int) -> list[list[Answer]]:
+    def best(self, scored: Scored, heads: Ids, others: Ids, closed: Tensor, k: int) -> list[list[Answer]]:
         """Return the best answers to each question that are not closed; where there are too few, fewer."""
-        best = rated.scores.masked_fill(closed, -torch.inf).topk(k).indices
+        best = scored.scores.masked_fill(closed, -torch.inf).topk(k).indices
         left = (~closed).sum(1).tolist()
-        rows = self.answers(rated, heads, others, best)
+        rows = self.answers(scored, heads, others, best)
         return [row[:count] for row, count in zip(rows, left, strict=True)]
 
     def splits(self, heads: Ids, others: Ids, ids: Int[Tensor, "b k"]) -> list[list[Split | None]]:
@@ -161,11 +161,11 @@ class QueryType:
             for pair in zip(rows, splits, strict=True)
         ]
 
-    def answers(self, rated: Scored, heads: Ids, others: Ids, ids: Int[Tensor, "b k"]) -> list[list[Answer]]:
+    def answers(self, scored: Scored, heads: Ids, others: Ids, ids: Int[Tensor, "b k"]) -> list[list[Answer]]:
         """Return the answers to each question by name, in the order of their ids."""
         splits = self.splits(heads, others, ids)
-        chances = self.chances(rated.odds.gather(1, ids), others, splits)
-        scores = rated.scores.gather(1, ids).tolist()
+        chances = self.chances(scored.odds.gather(1, ids), others, splits)
+        scores = scored.scores.gather(1, ids).tolist()
         return [
             [
                 Answer(rank, self.vocabulary.names[i], self.vocabulary.label(i), score, chance, split)

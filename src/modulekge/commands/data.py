@@ -9,7 +9,7 @@ from modulekge.cli.graph import GraphOptions, split_columns
 from modulekge.commands.graph import open_graph, print_found
 from modulekge.data.dataset import Dataset
 from modulekge.data.doctor import STAGES, Finding, examine, examine_files
-from modulekge.data.statistics import survey
+from modulekge.data.statistics import statistics_of
 from modulekge.data.synthetic.generate import STRUCTURES, synthesise
 from modulekge.data.writing import structure, totals, write_graph
 from modulekge.errors import DataError
@@ -19,7 +19,7 @@ from modulekge.run.plan import plan
 
 def data_info(graph: GraphOptions, every: bool, as_json: bool) -> None:
     """Count a data set: sizes, unseen entities, leaks, cardinality of each relation."""
-    found = survey(open_graph(graph))
+    found = statistics_of(open_graph(graph))
     print_found(asdict(found), lambda: render.statistics_view(found, every), as_json)
 
 

@@ -24,8 +24,8 @@ def serve(
 ) -> None:
     """Open the explorer: a page to search, ask and compare, and an HTTP API for programs (see /docs)."""
     server = _server()
-    door = server.Bind(host, port, _token(token_file), public, tuple(allow_host or ()))
-    server.serve(runs, door, batch, lambda address: typer.echo(f"explore at {address}  (Ctrl-C ends it)"))
+    bind = server.Bind(host, port, _token(token_file), public, tuple(allow_host or ()))
+    server.serve(runs, bind, batch, lambda address: typer.echo(f"explore at {address}  (Ctrl-C ends it)"))
 
 
 def _server() -> Any:

@@ -12,7 +12,7 @@ from modulekge.data.readers.files import problems
 from modulekge.data.readers.headers import Header
 from modulekge.data.readers.layouts import splits_present
 from modulekge.data.spellings import alike
-from modulekge.data.statistics import Statistics, survey
+from modulekge.data.statistics import Statistics, statistics_of
 from modulekge.data.vocabulary import PLURAL, Vocabulary
 from modulekge.wording import counted
 
@@ -51,7 +51,7 @@ def examine(dataset: Dataset, begin: Callable[[str], None] = lambda stage: None)
     """Return everything found, the worst first; each of ``STAGES`` is told to ``begin``."""
     found = [Finding("note", note, "") for note in dataset.notes]
     begin(STAGES[0])
-    statistics = survey(dataset)
+    statistics = statistics_of(dataset)
     found += _splits(statistics)
     begin(STAGES[1])
     found += [*_names(dataset.entities), *_names(dataset.relations)]
@@ -62,7 +62,7 @@ def examine(dataset: Dataset, begin: Callable[[str], None] = lambda stage: None)
     return tuple(sorted(found, key=lambda finding: LEVELS.index(finding.level)))
 
 
-# By what a survey counts in each split
+# By what statistics count in each split
 _IN_SPLITS: dict[str, tuple[Level, str, str, str]] = {
     "shared_with_train": (
         "problem",
@@ -85,17 +85,17 @@ _IN_SPLITS: dict[str, tuple[Level, str, str, str]] = {
 }
 
 
-def _splits(survey: Statistics) -> Iterator[Finding]:
+def _splits(statistics: Statistics) -> Iterator[Finding]:
     for field, (level, one, many, advice) in _IN_SPLITS.items():
-        for split, count in getattr(survey, field).items():
+        for split, count in getattr(statistics, field).items():
             if count:
                 yield Finding(level, counted(count, one.format(split), many.format(split)), advice)
-    for split, count in survey.triples.items():
+    for split, count in statistics.triples.items():
         if count == 0:
             advice = "the best epoch is chosen on valid and figures are of test: put some triples there"
             yield Finding("warning", f"{split} is empty", advice)
-    test = survey.triples["test"]
-    leaks = survey.leaks["any of these"]
+    test = statistics.triples["test"]
+    leaks = statistics.leaks["any of these"]
     if leaks > 0.05 * max(1, test):
         yield Finding(
             "warning",
@@ -125,7 +125,7 @@ _ADVICE: dict[Likeness, tuple[Level, str, str]] = {
 }
 
 
-def _relations(survey: Statistics, alike: tuple[Overlap, ...]) -> Iterator[Finding]:
+def _relations(statistics: Statistics, alike: tuple[Overlap, ...]) -> Iterator[Finding]:
     for likeness, (level, words, advice) in _ADVICE.items():
         found = [overlap for overlap in alike if overlap.likeness == likeness]
         for overlap in found[:_FEW]:
@@ -133,7 +133,7 @@ def _relations(survey: Statistics, alike: tuple[Overlap, ...]) -> Iterator[Findi
             yield Finding(level, f"{what} ({overlap.share:.0%}, {counted(overlap.pairs, 'pair')})", advice)
         if len(found) > _FEW:
             yield Finding(level, f"{len(found) - _FEW:,} more like the last", advice)
-    rare = [row.relation for row in survey.per_relation if row.triples["train"] < 5]
+    rare = [row.relation for row in statistics.per_relation if row.triples["train"] < 5]
     if rare:
         named = ", ".join(rare[:3]) + (", ..." if len(rare) > 3 else "")
         yield Finding(
@@ -154,19 +154,19 @@ def _compositions(composed: tuple[Composition, ...]) -> Iterator[Finding]:
         yield Finding("warning", f"{len(composed) - _FEW:,} more like the last", advice)
 
 
-def _shape(survey: Statistics) -> Iterator[Finding]:
-    loops = sum(survey.self_loops.values())
+def _shape(statistics: Statistics) -> Iterator[Finding]:
+    loops = sum(statistics.self_loops.values())
     if loops:
         what = counted(loops, "triple joins", "triples join") + " an entity with itself"
         yield Finding("note", what, "harmless where they are meant")
-    density = survey.triples["train"] / survey.entities
+    density = statistics.triples["train"] / statistics.entities
     if density < 2:
         yield Finding(
             "note",
             f"{density:.1f} triples for each entity in train",
             "sparse: expect modest figures; more facts per entity help more than any setting",
         )
-    kinds = [row.category for row in survey.per_relation if row.triples["train"]]
+    kinds = [row.category for row in statistics.per_relation if row.triples["train"]]
     counts = {kind: kinds.count(kind) for kind in sorted(set(kinds))}
     yield Finding(
         "note",

@@ -46,7 +46,7 @@ class Statistics:
     notes: tuple[str, ...]  # what was left out when the graph was read
 
 
-def survey(dataset: Dataset) -> Statistics:
+def statistics_of(dataset: Dataset) -> Statistics:
     """Count everything."""
     held: tuple[Split, ...] = ("valid", "test")
     unseen = {s: ~dataset.seen[dataset[s][:, [0, 2]]] for s in held}

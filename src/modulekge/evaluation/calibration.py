@@ -247,15 +247,15 @@ def fit_line(cells: Float[Tensor, "2 c"], odds: Float[Tensor, " c"]) -> tuple[fl
 
 
 def _newton(
-    x: Float[Tensor, " c"], slope: Float[Tensor, " c"], bend: Float[Tensor, " c"]
+    x: Float[Tensor, " c"], gradient: Float[Tensor, " c"], curvature: Float[Tensor, " c"]
 ) -> Float[Tensor, "2"]:
-    """The step of a line by the slopes and curvatures of its points; it only rises where all are at one x."""
-    total = bend.sum()
-    mean = (bend * x).sum() / total
-    spread = (bend * (x - mean) ** 2).sum()
-    apart = spread > 1e-24 * (bend * x**2).sum()  # else it is what rounding left
-    tilt = (slope * (x - mean)).sum() / spread if apart else torch.zeros_like(mean)
-    return torch.stack([tilt, slope.sum() / total - mean * tilt])
+    """The step of a line by gradients and curvatures at its points; it only rises where all are at one x."""
+    total = curvature.sum()
+    mean = (curvature * x).sum() / total
+    spread = (curvature * (x - mean) ** 2).sum()
+    apart = spread > 1e-24 * (curvature * x**2).sum()  # else it is what rounding left
+    tilt = (gradient * (x - mean)).sum() / spread if apart else torch.zeros_like(mean)
+    return torch.stack([tilt, gradient.sum() / total - mean * tilt])
 
 
 def _measured(found: Calibration, batches: Iterable[ScoredBatch], n_relations_with_inverses: int) -> Measured:

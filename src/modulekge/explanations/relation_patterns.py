@@ -28,7 +28,7 @@ _LEAST_SIMILARITY = 0.3  # which counts in any run
 _MOST_SIMILARITY = 0.95  # which always counts
 _TOLD_APART = 0.9  # share of facts that a model of an antisymmetric relation puts above their reverse
 _NEVER = 0.02  # share of facts that may stand both ways in an antisymmetric relation
-_LEAST_PAIRS = 5  # on which a law is held against the facts
+_LEAST_PAIRS = 5  # on which a pattern is held against the facts
 _MOST_PAIRS = 500  # pairs of relations held against the facts as compositions, or as not commuting
 _THIRDS = 3  # relations that two in turn may amount to, the most alike first
 _ENTITIES_AT_ONCE = 1 << 16
@@ -37,9 +37,9 @@ _AT_ONCE = 32  # relations whose moved heads are held at a time
 
 @dataclass(frozen=True)
 class Finding:
-    """A law that relations of a run obey, as the model has it and as the facts have it.
+    """A pattern that relations of a run obey, as the model has it and as the facts have it.
 
-    ``similarity`` is the model's: of what the two sides of the law make of entities, from -1 to 1; of
+    ``similarity`` is the model's: of what the two sides of the pattern make of entities, from -1 to 1; of
     "antisymmetric" and "not commuting", the share of cases that the model tells apart, by chance 0.5.
     ``evidence`` counts training pairs that agree; for "antisymmetric" and "not commuting" those that do
     not, so that a small share supports them.

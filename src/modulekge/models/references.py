@@ -19,7 +19,7 @@ _REFERENCES = {
     "with Adaptive Semantic Hierarchy. Neurocomputing 476, 2022; arXiv 2008.04548, 2020",
     "HopfE": "Bastos et al.: HopfE: Knowledge Graph Representation Learning using Inverse Hopf Fibrations. "
     "CIKM 2021",
-    "GrpQ8": "Yang et al., CIKM 2021, as the ModulE paper cites it; this row is our reading, the group "
+    "GrpQ8": "Yang et al., CIKM 2021, as the ModulE paper cites it; the row is our interpretation, the group "
     "algebra R[Q8], made without its text",
     "RotE": "Chami, Wolf, Juan, Sala, Ravi, Re: Low-Dimensional Hyperbolic Knowledge Graph Embeddings. "
     "ACL 2020",

@@ -11,22 +11,22 @@ from modulekge.run.estimate import Estimate
 from modulekge.wording import counted, duration
 
 
-def statistics_view(survey: Statistics, all_relations: bool) -> RenderableType:
+def statistics_view(statistics: Statistics, all_relations: bool) -> RenderableType:
     """Sizes, what valid and test hold that train does not, leaks, relations."""
-    facts = new_table(survey.name, " train", " valid", " test")
+    facts = new_table(statistics.name, " train", " valid", " test")
     for name, counts in (
-        ("triples", survey.triples),
-        ("self-loops", survey.self_loops),
-        ("repeated triples", survey.duplicates),
-        ("triples train holds too", survey.shared_with_train),
-        ("entities unseen in train", survey.unseen_entities),
-        ("triples with such entities", survey.unseen_triples),
+        ("triples", statistics.triples),
+        ("self-loops", statistics.self_loops),
+        ("repeated triples", statistics.duplicates),
+        ("triples train holds too", statistics.shared_with_train),
+        ("entities unseen in train", statistics.unseen_entities),
+        ("triples with such entities", statistics.unseen_triples),
     ):
-        facts.add_row(name, *(f"{counts[s]:,}" if s in counts else "" for s in survey.triples))
+        facts.add_row(name, *(f"{counts[s]:,}" if s in counts else "" for s in statistics.triples))
     leaks = new_table("test pairs that train joins too", " triples", " of test")
-    for name, count in survey.leaks.items():
-        leaks.add_row(name, f"{count:,}", f"{count / max(1, survey.triples['test']):.1%}")
-    rows = sorted(survey.per_relation, key=lambda r: -r.triples["train"])
+    for name, count in statistics.leaks.items():
+        leaks.add_row(name, f"{count:,}", f"{count / max(1, statistics.triples['test']):.1%}")
+    rows = sorted(statistics.per_relation, key=lambda r: -r.triples["train"])
     shown = rows if all_relations else rows[:FEW]
     relations = new_table("relation", " train", " valid", " test", " tails/head", " heads/tail", "category")
     for r in shown:
@@ -34,9 +34,17 @@ def statistics_view(survey: Statistics, all_relations: bool) -> RenderableType:
         relations.add_row(
             r.relation, *sizes, f"{r.tails_per_head:.2f}", f"{r.heads_per_tail:.2f}", r.category
         )
-    head = f"{survey.name}: {_sizes(survey.entities, survey.relations)}"
+    head = f"{statistics.name}: {_sizes(statistics.entities, statistics.relations)}"
     return Group(
-        Text(head, "bold"), *survey.notes, "", facts, "", leaks, "", relations, *more(len(rows) - len(shown))
+        Text(head, "bold"),
+        *statistics.notes,
+        "",
+        facts,
+        "",
+        leaks,
+        "",
+        relations,
+        *more(len(rows) - len(shown)),
     )
 
 

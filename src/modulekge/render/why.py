@@ -83,7 +83,7 @@ def relation_patterns_view(algebra: RelationPatterns, every: bool) -> Renderable
     if algebra.claims:
         parts += [Text("seen in the model and in the facts", "bold"), _findings(algebra.claims)]
     else:
-        parts += [Text("no law seen both in the model and in the facts", "dim")]
+        parts += [Text("no pattern seen both in the model and in the facts", "dim")]
     if shown:
         parts += ["", Text("the model believes; the facts do not bear it out", "bold"), _findings(shown)]
     if hidden:
@@ -93,7 +93,7 @@ def relation_patterns_view(algebra: RelationPatterns, every: bool) -> Renderable
 
 
 def _findings(findings: Iterable[Finding]) -> Table:
-    table = new_table("law", "relations", " model", " facts", " by chance", " of pairs")
+    table = new_table("pattern", "relations", " model", " facts", " by chance", " of pairs")
     for finding in findings:
         e = finding.evidence
         cells = f"{e.share:.0%}", f"{e.chance:.0%}" if finding.kind in _WITH_CHANCE else "", f"{e.pairs:,}"

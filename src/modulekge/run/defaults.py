@@ -27,7 +27,7 @@ _PASSES, _PASSES_UNWATCHED = (
     100,
     30,
 )  # over the questions at most, also where no valid split says when to stop
-_LEAST_PASSES = {"all": 20, "shared": 4}  # that make a training worth its name
+_LEAST_PASSES = {"all": 20, "drawn": 4}  # that make a training worth its name
 _VALIDATIONS, _VALIDATING, _PATIENCE = 20, 0.1, 5
 _AVERAGE = 0.7
 _NEGATIVES, _LEAST_TO_DRAW = 1024, 4096  # candidates drawn for a batch, of how many entities at least
@@ -35,10 +35,10 @@ _DRAWN_PENALTY = 0.1  # share of the penalty where candidates are drawn: passes 
 _TRAINING = 0.75  # share of the time that training may take; the rest is for what comes after it
 _EPOCH_SECONDS = 40  # that an epoch may take on a CPU: after it there is a model to ask
 _MEMORY = 0.5  # share of the free memory that training may take
-# Copies of the tables: weights, slopes, Adagrad's sums, means, and what is written to disk; with drawn
-# candidates there are slopes of some rows alone
+# Copies of the tables: weights, gradients, Adagrad's sums, means, and what is written to disk; with drawn
+# candidates there are gradients of some rows alone
 _COPIES, _COPIES_DRAWN = 8, 4
-_MOVES = 6  # of the tables in a step: entities made, slopes brought back, Adagrad
+_MOVES = 6  # of the tables in a step: entities made, gradients brought back, Adagrad
 # On a thread of a CPU and on a GPU: multiplications and additions per second in products of matrices,
 # bytes moved per second, and seconds that a step takes however small (docs/performance.md)
 _SPEEDS = {"cpu": (2.5e10, 5e9, 5e-3), "cuda": (4e13, 2e12, 5e-4)}
@@ -182,15 +182,13 @@ def choose(
             * (machine.kind == "cuda")
         ),
     ]
-    steps = list(_ladder(size, machine, spec, asked))
-    for last, choices in ((step is steps[-1], step) for step in steps):
+    for choices in (steps := list(_ladder(size, machine, spec, asked))):
         config = _with([*always, *choices], asked)
+        longest = budget / _LEAST_PASSES["all" if config.loss.candidates == "all" else "drawn"]
         times = Load.of(size, machine, config).times
-        enough = _LEAST_PASSES.get(config.loss.candidates, 4) * times.a_pass
-        if pace and (last or enough < _HOPELESS * budget):
+        if pace and (choices is steps[-1] or times.a_pass < _HOPELESS * longest):
             times = pace(config)
-            enough = _LEAST_PASSES.get(config.loss.candidates, 4) * times.a_pass
-        if enough <= budget:
+        if times.a_pass <= longest:
             break
     chosen = {c.key: c for c in (*always, *choices, *_course(size, machine, times, budget))}
     return tuple(choice for choice in chosen.values() if not holds(asked, choice.key))
@@ -204,8 +202,7 @@ def _ladder(
     size: Size, machine: Machine, spec: ModelSpec, asked: Mapping[str, Any]
 ) -> Iterator[list[Choice]]:
     """Yield candidates and size of a model as one would like them, and then what takes less time."""
-    k, why = max(1, _REALS // spec.query_size), ""
-    load = Load(size, machine, spec, k, 1, size.entities)
+    load = Load(size, machine, spec, max(1, _REALS // spec.query_size), 1, size.entities)
     why = f"{load.reals} numbers to an entity"
     while load.bytes > _MEMORY * machine.memory and load.reals > _LEAST_REALS_FOR_MEMORY and load.k > 1:
         load = replace(load, k=load.k // 2)

@@ -39,15 +39,12 @@ class Estimate:
         return self.memory < self.free
 
 
-def needs(dataset: Dataset, config: Config, pace: Pace | None = None) -> Estimate:
-    """Reckon the memory of a training, and time a few of its steps where it fits and no ``pace`` is given."""
+def needs(dataset: Dataset, config: Config, pace: Pace) -> Estimate:
+    """Reckon the memory of a training, and where it fits its time by the pace of this machine."""
     device = pick_device(config.train.device)
     machine = Machine.at(device)
     memory = int(Load.of(Size.of(dataset), machine, config).bytes)
-    seconds = None
-    if memory < machine.memory:
-        times = pace(config) if pace else measured(dataset, config, device)
-        seconds = times.a_pass / config.train.parts
+    seconds = pace(config).a_pass / config.train.parts if memory < machine.memory else None
     return Estimate(str(device), held_memory() + memory, machine.memory, seconds, config.train.epochs)
 
 

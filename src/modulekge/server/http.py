@@ -1,4 +1,4 @@
-"""The explorer over HTTP: thin typed routes around the service. Estimate the extra 'serve'."""
+"""The explorer over HTTP: thin typed routes around the service. Needs the extra 'serve'."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -19,7 +19,7 @@ from modulekge.explanations.relation_patterns import RelationPatterns
 from modulekge.server.batching import BusyError
 from modulekge.server.facts import Direction
 from modulekge.server.metrics import Metrics
-from modulekge.server.middleware import INTERNAL, LIMITS, LOOPBACK, Guard, Limits
+from modulekge.server.middleware import INTERNAL, LIMITS, LOOPBACK, Limits, Middleware
 from modulekge.server.reference import reference_page
 from modulekge.server.requests import (
     MOST_POINTS,
@@ -68,8 +68,8 @@ def make_app(
     hosts: frozenset[str] | None = LOOPBACK,
     numbers: bool = False,
     limits: Limits = LIMITS,
-) -> Guard:
-    """Return the ASGI application that serves the runs, behind its guard.
+) -> Middleware:
+    """Return the ASGI application that serves the runs, behind its middleware.
 
     >>> app = make_app(Service.open([Path("runs/demo")], torch.device("cpu")))  # doctest: +SKIP
     >>> uvicorn.run(app)  # doctest: +SKIP
@@ -98,7 +98,7 @@ def make_app(
     app.add_exception_handler(RequestValidationError, _validation_problem)
     app.add_exception_handler(ModulekgeError, _problem)
     app.add_exception_handler(Exception, _our_problem)
-    return Guard(app, metrics, token, hosts, numbers, limits)
+    return Middleware(app, metrics, token, hosts, numbers, limits)
 
 
 async def _soon(future: "Future[T]") -> T:
@@ -256,7 +256,7 @@ async def _problem(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _our_problem(request: Request, error: Exception) -> JSONResponse:
-    """Tell nothing of an error of ours; the guard writes a line about it."""
+    """Tell nothing of an error of ours; the middleware writes a line about it."""
     return _json(500, INTERNAL)
 
 

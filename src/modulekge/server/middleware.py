@@ -56,7 +56,7 @@ class RefusedError(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Guard:
+class Middleware:
     """ASGI middleware around an application: nothing reaches it unbounded, nothing leaves it but JSON errors.
 
     ``hosts`` are the names a Host header may hold, so that a foreign page whose name was made to point here

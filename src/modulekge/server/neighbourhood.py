@@ -60,12 +60,12 @@ class Neighbours:
         for first in range(0, len(asked), kind.at_once):
             part = asked[first : first + kind.at_once]
             heads, relations = torch.tensor([[entity] * len(part), part], device=device)
-            rated = kind.rate(heads, relations)
+            scored = kind.rate(heads, relations)
             taken = torch.stack([self._taken(question, device) for question in part])
-            closed = rated.known | rated.loops | taken
+            closed = scored.known | scored.loops | taken
             if types == "constrained":
                 closed |= ~self.asked.type_constraints.mask(relations)
-            rows = kind.best(rated, heads, relations, closed, min(count, len(dataset.entities)))
+            rows = kind.best(scored, heads, relations, closed, min(count, len(dataset.entities)))
             found += [
                 (question, dataset.entities.find(answer.name), answer)
                 for question, row in zip(part, rows, strict=True)

@@ -1,4 +1,4 @@
-"""What may be asked over HTTP, with its bounds, and what comes back. Estimate the extra 'serve'."""
+"""What may be asked over HTTP, with its bounds, and what comes back. Needs the extra 'serve'."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any

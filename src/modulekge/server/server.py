@@ -1,4 +1,4 @@
-"""A server of runs: where it listens, who may ask, how it starts and ends. Estimate the extra 'serve'."""
+"""A server of runs: where it listens, who may ask, how it starts and ends. Needs the extra 'serve'."""
 
 import ipaddress
 import os
@@ -66,18 +66,18 @@ class Bind:
 
 
 def serve(
-    paths: Iterable[Path], door: Bind, batch: int = BATCH, announce: Callable[[str], None] = print
+    paths: Iterable[Path], bind: Bind, batch: int = BATCH, announce: Callable[[str], None] = print
 ) -> None:
     """Serve runs until interrupted; ``announce`` is told the address once they are loaded.
 
     The port is taken first, so that nothing is loaded in vain, and who comes early waits.
     """
     metrics = Metrics()
-    with door.listen() as listening:
+    with bind.listen() as listening:
         watched = lambda taken: metrics.add_batch(taken.size, taken.seconds)  # noqa: E731
         service = Service.open(paths, pick_device("auto"), batch, watched)
         try:
-            app = make_app(service, metrics, door.token, door.known_as, numbers=not door.local)
+            app = make_app(service, metrics, bind.token, bind.known_as, numbers=not bind.local)
             announce(_address(listening))
             config = uvicorn.Config(
                 app,

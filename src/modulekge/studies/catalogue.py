@@ -49,10 +49,15 @@ _INTERPRETATIONS = (
     ),
     *_searched(_FB, 0.045, epochs=20),
     *_searched(_WN, 0.08, epochs=30),
-    Change((_LOGISTIC, _BEST_OF_SEARCH, ("train.epochs", 80)), _HH, _FB),
-    Change((_LOGISTIC, _BEST_OF_SEARCH), _HH, _WN),
-    Change((_ALL_TAILS,), _HH),
-    Change((_LOGISTIC, _ALL_TAILS, _BEST_OF_SEARCH), _HH),
+    *(
+        Change((*settings, *shorter), _HH, dataset)
+        for settings in (
+            (_LOGISTIC, _BEST_OF_SEARCH),
+            (_ALL_TAILS,),
+            (_LOGISTIC, _ALL_TAILS, _BEST_OF_SEARCH),
+        )
+        for dataset, shorter in ((_FB, (("train.epochs", 80),)), (_WN, ()))
+    ),
 )
 
 STUDIES = {

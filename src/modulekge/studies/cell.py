@@ -39,7 +39,7 @@ class Cell:
     recipe: str = ""  # of another model, or another one of its own; its own unless said
     settings: tuple[tuple[str, Any], ...] = ()
     seed: int = 0
-    twins: tuple[str, ...] = ()  # models that are the same row under other names
+    aliases: tuple[str, ...] = ()  # models that are the same row under other names
     split: Split = "test"  # which is ranked at the end; "valid" for one of many settings that are compared
 
     @property
@@ -54,10 +54,10 @@ class Cell:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Its name, then those of what may be the same training: of its twins, and of the bare recipe."""
+        """Its name, then those of what may be the same training: of its aliases, and of the bare recipe."""
         words = [f"{key.split('.')[-1]}{value}" for key, value in self.settings]
         words += [] if self.split == "test" else [self.split]
-        models = self.label, *self.twins
+        models = self.label, *self.aliases
         kinds = (words, []) if words else (words,)
         return tuple(
             "-".join([self.dataset, model, *kind, f"seed{self.seed}"]) for kind in kinds for model in models
@@ -81,7 +81,13 @@ class Cell:
     @property
     def training(self) -> tuple[Any, ...]:
         """What it has in common with those cells alone that are the same training."""
-        return self.dataset, min((self.model, *self.twins)), *sorted(self.said.items()), self.seed, self.split
+        return (
+            self.dataset,
+            min((self.model, *self.aliases)),
+            *sorted(self.said.items()),
+            self.seed,
+            self.split,
+        )
 
     @property
     def command(self) -> str:

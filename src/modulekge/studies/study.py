@@ -117,9 +117,9 @@ class Study:
         match = self.matched.get(model)
         settings = tuple(match(dict(change.settings)).items()) if match else change.settings
         recipe = self._recipe(dataset, model)
-        return Cell(dataset, model, recipe, settings, seed, self._twins(model), change.split)
+        return Cell(dataset, model, recipe, settings, seed, self._aliases(model), change.split)
 
-    def _twins(self, model: str) -> tuple[str, ...]:
+    def _aliases(self, model: str) -> tuple[str, ...]:
         """Return the ablations here that are this one under another name."""
         ablations = [other for other in self.models if _base(other)]
         same = [other for other in ablations if MODELS[other].words() == MODELS[model].words()]
@@ -211,7 +211,7 @@ def _students_t(seeds: int) -> float:
 
 
 def _published(model: str) -> str:
-    """Return under which name the paper has figures of a model: of vectors there are two readings."""
+    """Return under which name the paper has figures of a model: of vectors there are two interpretations."""
     return model.removesuffix("-xy").replace("-rotation", "-vector")
 
 

@@ -24,7 +24,7 @@ from modulekge.training.records import EpochProgress, EpochRecord
 from modulekge.training.step import Step
 
 _MOST_SCORES = 2_000_000_000  # of a validation: questions times entities
-_GLANCE = 0.2  # seconds between two glances at an epoch under way
+_TELL_EVERY = 0.2  # seconds, how far an epoch has come
 
 
 def fit(
@@ -35,7 +35,7 @@ def fit(
     questions = Questions.of(dataset, config.loss, device)
     step = Step(model, questions, optimizer, config)
     for epoch in range(first_epoch, train.epochs + 1):
-        started = glanced = time.perf_counter()
+        started = told = time.perf_counter()
         begin_epoch(optimizer, train, epoch)
         step.begin(epoch)
         asked = list(batches(len(questions.triples), train.batch, train.seed, epoch, device, train.parts))
@@ -43,8 +43,8 @@ def fit(
         for rows in asked:
             step(rows)
             done += len(rows)
-            if time.perf_counter() - glanced > _GLANCE:
-                glanced = time.perf_counter()
+            if time.perf_counter() - told > _TELL_EVERY:
+                told = time.perf_counter()
                 yield EpochProgress(epoch, done, count)
         mean = step.mean(count)
         seconds = time.perf_counter() - started

@@ -22,7 +22,7 @@ from modulekge.training.optimizers import matmul_precision
 from modulekge.training.plateau import ease
 from modulekge.training.questions import Draw, Questions, answers_of, candidate_scores, dropout
 from modulekge.training.regularizer import penalty
-from modulekge.training.tables import PlainTables, RowTables, gradients_of, tables_of
+from modulekge.training.tables import PlainTables, RowTables, Tables, gradients_of, tables_of
 
 _EAGER = 3  # full batches before a step is recorded; they load and tune what it is made of
 # Numbers in the tables of entities times steps, from which on compiling pays
@@ -79,10 +79,13 @@ class Step:
         self._compile = alike and worth and can_compile(device.type)
         self._build = compiled(model.spec.entity) if self._compile else None
         matmul = config.train.precision
+        self._tables: Tables
         if self._exact:
-            self._tables = tables_of(model, optimizer, self._build, matmul)
+            self._loss, self._tables = self._exact_loss, tables_of(model, optimizer, self._build, matmul)
+        elif self._drawn:
+            self._loss, self._tables = self._drawn_loss, RowTables(model, optimizer)
         else:
-            self._tables = RowTables(model, optimizer) if self._drawn else PlainTables(model)
+            self._loss, self._tables = self._plain_loss, PlainTables(model)
 
     def begin(self, epoch: int) -> None:
         """Draw from here on what belongs to this epoch."""
@@ -142,9 +145,7 @@ class Step:
             with matmul_precision(self._config.train.precision, self._device):
                 batch, draw = self._questions.batch(rows[own]), Draw(self._generator, len(rows), own)
                 true = self._answers(batch)
-                loss = self._drawn_loss if self._drawn else self._plain_loss
-                loss = self._exact_loss if self._exact else loss
-                value = loss(batch, true, self._shares(rows)[own], self._own_part(rows, true), draw)
+                value = self._loss(batch, true, self._shares(rows)[own], self._own_part(rows, true), draw)
         if workers.copies > 1:
             gradients = [gradients_of(p) for group in self._optimizer.param_groups for p in group["params"]]
             workers.sum_copies_([value, *gradients])
