@@ -196,7 +196,8 @@ def interpretations() -> str:
     for (cell,) in STUDIES["interpretations"].cells():
         if cell.split == "valid":
             continue
-        name = _READ_AS[cell.model] if not cell.settings else _CHANGED.get(cell.settings, "")
+        changes = tuple(setting for setting in cell.settings if setting[0] != "train.epochs")
+        name = _READ_AS[cell.model] if not cell.settings else _CHANGED.get(changes, "")
         if not name:
             rest = dict(cell.settings)
             name = "logistic loss, penalty .01" + (", KvsAll" if "loss.targets" in rest else "")
