@@ -73,6 +73,19 @@ class RegularizerConfig:
 
 
 @dataclass(frozen=True)
+class PathsConfig:
+    """How messages go along paths, for a model whose name starts with Paths."""
+
+    layers: Annotated[int, 1, 64] = 6  # edges of the longest path
+    d: Annotated[int, 1, 1 << 16] = 32  # numbers of a state
+    aggregation: Literal["mean-std", "mean", "sum"] = "mean-std"  # of the messages that arrive
+    left_out: Literal["triple", "pair"] = (
+        "triple"  # while it is asked for: the triple, or all between its ends
+    )
+    dropout: Annotated[float, 0, 0.99] = 0.0  # share of the edges that a step leaves out
+
+
+@dataclass(frozen=True)
 class RerankConfig:
     """How candidates of a trained model are reranked: what is added to a candidate's score."""
 
@@ -99,6 +112,9 @@ class TrainConfig:
     batch: Annotated[int, 1, 1 << 24] = 500
     optimizer: Literal["adagrad", "adam"] = "adagrad"
     lr: Annotated[float, LEAST_RATE, 1e3] = 0.1
+    beta2: Annotated[float, 0, 0.99999] = 0.999  # by which Adam's mean of squares fades
+    schedule: Literal["constant", "cosine"] = "constant"  # of the rate over all epochs
+    warmup: Share = 0.0  # share of the training over which the rate rises to its full height
     decay: Annotated[float, 1e-3, 1] = 1.0  # the learning rate is multiplied by this after each epoch
     drop_after: Count = 0  # after this epoch it is divided by 10 and the optimiser starts anew; 0: never
     plateau_steps: Annotated[int, 0, 1e9] = 0  # without a lower loss halve it, half as many rest; 0: never
@@ -120,6 +136,7 @@ class Config:
     model: ModelConfig = field(default_factory=ModelConfig)
     loss: LossConfig = field(default_factory=LossConfig)
     regularizer: RegularizerConfig = field(default_factory=RegularizerConfig)
+    paths: PathsConfig = field(default_factory=PathsConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     rerank: RerankConfig = field(default_factory=RerankConfig)
 

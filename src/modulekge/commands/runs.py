@@ -198,7 +198,7 @@ def evaluate(run: Path, split: str, every: bool, as_json: bool) -> Report:
     """Rank the questions of a split and report MRR, Hits@K and MR, with the protocol."""
     loaded = on_device(load(run, workers(RunFolder.existing(run).config().train.shards)))
     whole = loaded.dataset[split]  # which refuses what is no split
-    triples = whole if every else ranked_triples(loaded.dataset, cast(Split, split))
+    triples = whole if every else ranked_triples(loaded.scorer, loaded.dataset, cast(Split, split))
     with render.progress_display("ranking", 2 * len(triples), lambda ranks: len(ranks.above)) as watch:
         report = evaluate_model(loaded.scorer, loaded.dataset, cast(Split, split), watch, triples)
     if workers().is_main:

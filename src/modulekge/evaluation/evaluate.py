@@ -15,15 +15,16 @@ from modulekge.evaluation.metrics import bootstrap, metrics
 from modulekge.evaluation.ranks import TIES, Ranks, scores_of
 from modulekge.evaluation.report import Protocol, RelationReport, Report
 from modulekge.machine import is_short
-from modulekge.models.scorer import Scorer, batch_size
+from modulekge.models.scorer import Scorer
 from modulekge.shapes import Triples
 
 MOST_SCORES = 10_000_000_000  # of a report: questions times entities; beyond, a sample of the split is ranked
+_LEAST_TRIPLES = 100  # of a sample
 
 
-def ranked_triples(dataset: Dataset, split: Split, most_scores: int = MOST_SCORES) -> Triples:
-    """Return the triples of a split, or a sample whose questions have at most so many scores in all."""
-    return sample(dataset[split], max(1, most_scores // (2 * len(dataset.entities))))
+def ranked_triples(scorer: Scorer, dataset: Dataset, split: Split, most_scores: int = MOST_SCORES) -> Triples:
+    """Return the triples of a split, or a sample whose questions cost at most so many scores in all."""
+    return sample(dataset[split], max(_LEAST_TRIPLES, most_scores // (2 * scorer.cost)))
 
 
 @torch.no_grad()
@@ -40,9 +41,9 @@ def rank_in_batches(
 
     Where processes hold the entities between them, all rank together and have the ranks of all questions.
     """
-    device, workers, held = scorer.device, scorer.workers, scorer.held
+    device, workers = scorer.device, scorer.workers
     questions, known = questions.to(device), known.to(device)
-    size = at_once or workers.all_min(batch_size(held.stop - held.start, device)) * workers.copies
+    size = at_once or workers.all_min(scorer.at_once) * workers.copies
     start = 0
     while start < len(questions):
         try:
@@ -84,7 +85,7 @@ def evaluate(
     """
     started = time.perf_counter()
     dataset.check_split(split, "to evaluate on; name another")
-    triples = ranked_triples(dataset, split) if triples is None else triples
+    triples = ranked_triples(scorer, dataset, split) if triples is None else triples
     questions = dataset.with_inverses(triples)
     order = scorer.order(questions[:, 1])
     ranks = Ranks.join(list(watch(rank_in_batches(scorer, questions[order], dataset.known))))

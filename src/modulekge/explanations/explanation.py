@@ -106,7 +106,7 @@ def explain(run: Run | str | Path, head: str, relation: str, tail: str, k: int =
     if k < 1:
         raise QuestionError(f"k = {k}: ask for at least one of each kind")
     run = run if isinstance(run, Run) else load(run)
-    dataset, model, walks = run.dataset, run.model, Walks(run.dataset)
+    dataset, model, walks = run.dataset, run.embedding, Walks(run.dataset)
     entities, relations = dataset.entities, dataset.relations
     h, r, t = entities.find(head), relations.find(relation), entities.find(tail)
     there, back = _standings(run.scorer, dataset, (h, r, t))
@@ -228,7 +228,7 @@ def _route(dataset: Dataset, walks: list[Walk], evidence: Evidence) -> Route:
 def _neighbours(run: Run, table: Entities, entity: int, k: int) -> tuple[Neighbour, ...]:
     """Return the entities most like one, itself left out."""
     with torch.no_grad():
-        likeness = run.model.likeness(torch.tensor([entity]), table)[0]
+        likeness = run.embedding.likeness(torch.tensor([entity]), table)[0]
     likeness[entity] = -torch.inf
     best = likeness.topk(min(k, len(table) - 1))
     names = run.dataset.entities

@@ -109,7 +109,7 @@ class _Comparison:
 
     @classmethod
     def of(cls, run: Run) -> "_Comparison":
-        dataset, model = run.dataset, run.model
+        dataset, model = run.dataset, run.embedding
         dataset.check_facts()
         counts = torch.bincount(dataset.train[:, 1], minlength=len(dataset.relations))
         most = counts.argsort(descending=True, stable=True)[:_MOST_RELATIONS]
@@ -186,10 +186,10 @@ class _Comparison:
         return torch.cat(parts)
 
     def _scores(self, heads: Ids, moves: Int[Tensor, "b steps"]) -> Float[Tensor, "b candidates"]:
-        return self.run.model.scores(self._moved(heads, moves), self.table, self.candidates)
+        return self.run.embedding.scores(self._moved(heads, moves), self.table, self.candidates)
 
     def _moved(self, heads: Ids, moves: Int[Tensor, "b steps"]) -> Tensor:
-        model: Embedding = self.run.model
+        model: Embedding = self.run.embedding
         if moves.shape[1] == 1:
             return model.queries(heads, moves[:, 0])
         return model.queries_through(heads, moves[:, 0], moves[:, 1])
@@ -231,7 +231,7 @@ class _Comparison:
     def _score(self, pairs: Int[Tensor, "b 2"], *moves: int) -> Float[Tensor, " b"]:
         """Return the score of each pair's tail with its head moved by these relations."""
         queries = self._moved(pairs[:, 0], torch.tensor([moves]).expand(len(pairs), -1))
-        return self.run.model.scores_each(queries, pairs[:, 1:])[:, 0]
+        return self.run.embedding.scores_each(queries, pairs[:, 1:])[:, 0]
 
     def _compositions(self, composed: Float[Tensor, "r r r"], threshold: float) -> Iterator[Finding]:
         """Yield what two relations, one after the other, amount to: of three the first that facts bear."""
@@ -251,7 +251,7 @@ class _Comparison:
 
     def _commutative(self) -> bool:
         """Whether any two relations commute on any entities; seen on two of each."""
-        last = len(self.run.model.relation_scaling) - 1
+        last = len(self.run.embedding.relation_scaling) - 1
         heads = self.candidates[:2]
         moves = torch.tensor([[0, last]]).expand(len(heads), 2)
         there, back = self._moved(heads, moves), self._moved(heads, moves.flip(1))

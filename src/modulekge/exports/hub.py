@@ -65,7 +65,7 @@ def _sizes(run: Run) -> dict[str, int]:
         "entities": len(run.dataset.entities),
         "relations": len(run.dataset.relations),
         "parameters": sum(weights.numel() for weights in run.model.parameters()),
-        "query_length": run.model.spec.query_size * run.model.k,
+        "query_length": run.model.width,
     }
 
 
@@ -102,7 +102,7 @@ pipeline_tag: graph-ml
 
 {reference(spec)}
 
-{sizes["entities"]:,} entities, {sizes["relations"]:,} relations, k = {run.model.k}.
+{sizes["entities"]:,} entities, {sizes["relations"]:,} relations, {run.model.size}.
 Graph: {name}, SHA-256 of names and triples {graph}.
 
 ## Use

@@ -57,7 +57,7 @@ class EntityIndex:
         """Index the entities of a run."""
         if expansion < 1:
             raise QuestionError(f"expansion = {expansion}: ask for at least one candidate")
-        model, count = run.model, len(run.dataset.entities)
+        model, count = run.embedding, len(run.dataset.entities)
         length = _entity_points(model, slice(0, 1)).shape[1]
         index = _usearch().Index(
             ndim=length, metric=model.spec.score.search.metric, dtype="f32", expansion_search=1
@@ -75,7 +75,7 @@ class EntityIndex:
             self.index.save(str(path / "entities.usearch"))
         except RuntimeError as error:  # that of a full disk too
             raise OSError(str(error)) from None
-        model = self.run.model
+        model = self.run.embedding
         about = {
             "version": __version__,
             "model": model.spec.name,
@@ -92,7 +92,7 @@ class EntityIndex:
         path = Path(path)
         about = read_json(path / "index.json")
         again = f"build it anew: modulekge export {run.folder.path} NEW --to index"
-        if about.get("weights") != weights_hash(run.model):
+        if about.get("weights") != weights_hash(run.embedding):
             raise RunError(f"{path}: not an index of the weights of {run.folder.path}; {again}")
         try:
             index = _usearch().Index.restore(str(path / "entities.usearch"))
@@ -120,7 +120,7 @@ class EntityIndex:
         return Nearest(torch.cat([part.ids for part in parts]), torch.cat([part.scores for part in parts]))
 
     def _search(self, heads: Ids, relations: Ids, k: int, wide: int) -> Nearest:
-        model = self.run.model
+        model = self.run.embedding
         queries = model.queries(heads, relations)
         points = _query_points(model, queries).float().cpu().numpy()
         every = wide == len(self.index)  # not all need be linked, so these are not looked for link by link
@@ -158,7 +158,7 @@ def write_index(run: Run, path: Path, *, expansion: int = EXPANSION) -> str:
     """Build an index and save it; say what share of the exact answers it finds."""
     index = EntityIndex.build(run, expansion)
     index.save(path)
-    built = f"{len(index.index):,} entities, metric {run.model.spec.score.search.metric}"
+    built = f"{len(index.index):,} entities, metric {run.embedding.spec.score.search.metric}"
     if len(run.dataset.valid) == 0:
         return f"{built}; recall was not measured, for there is no valid split"
     share = index.recall(FEW, expansion)

@@ -53,7 +53,7 @@ def _apart(model: Embedding) -> bool:
 @torch.no_grad()
 def write_numpy(run: Run, path: Path) -> str:
     """Write a folder of arrays with their names, and how to score with them."""
-    model, dataset = run.model, run.dataset
+    model, dataset = run.embedding, run.dataset
     spec, device = model.spec, model.entity_scalar.device
     heads, relations, _ = dataset.questions("test").to(device).unbind(1)
     arrays = {
@@ -101,7 +101,7 @@ def _write_lines(path: Path, heading: tuple[str, ...], rows: Iterator[tuple[str,
 
 
 def _readme(run: Run, arrays: dict[str, Tensor]) -> str:
-    model, spec = run.model, run.model.spec
+    model, spec = run.embedding, run.embedding.spec
     shapes = {name: " x ".join(map(str, array.shape)) for name, array in arrays.items()}
     back = (
         "ask for tails; heads are asked for with their adjoints"
@@ -135,7 +135,7 @@ A query is the head as the relation moves it, T_S(s_h) . T_V(v_h) with T_S = {sp
 T_V = {spec.rotation.name}. modulekge makes it for any question:
 
     run = modulekge.load(RUN)
-    run.model.queries(heads, relations)  # ids; relation + {len(run.dataset.relations)} asks for heads
+    run.embedding.queries(heads, relations)  # ids; relation + {len(run.dataset.relations)} asks for heads
 
 How near two rows of `entities.npy` lie to each other, by cosine or otherwise, says that entities are alike in
 this model, not that they are linked: links are scores of queries with entities.
@@ -164,13 +164,13 @@ def _parts(run: Run) -> Iterator[tuple[slice, "np.ndarray[tuple[int, int], np.dt
     """The vectors of entities, some rows at a time."""
     for start in range(0, len(run.dataset.entities), _ROWS):
         rows = slice(start, start + _ROWS)
-        yield rows, entity_vectors(run.model, rows).float().cpu().numpy()
+        yield rows, entity_vectors(run.embedding, rows).float().cpu().numpy()
 
 
 @torch.no_grad()
 def write_parquet(run: Run, path: Path) -> str:
     """Write name, label and vector of each entity, and its bias where that is not in the vector."""
-    entities, model = run.dataset.entities, run.model
+    entities, model = run.dataset.entities, run.embedding
     length = entity_vectors(model, slice(0, 1)).shape[1]
     about = {"model": model.spec.name, "score": model.spec.score.name, "data": run.dataset.name}
     fields = [("name", pa.string()), ("label", pa.string()), ("vector", pa.list_(pa.float32(), length))]
@@ -197,12 +197,12 @@ def write_word2vec(run: Run, path: Path) -> str:
 
     A space would end a name: it is written as in an address, %20, and ``urllib.parse.unquote`` reads it.
     """
-    if _apart(run.model):
+    if _apart(run.embedding):
         finding = (
-            f"the score {run.model.spec.score.name} adds a bias that a line of word2vec has no place for"
+            f"the score {run.embedding.spec.score.name} adds a bias that a line of word2vec has no place for"
         )
-        raise ConfigError(f"model {run.model.spec.name}: {finding}; export to numpy or parquet")
-    names, length = run.dataset.entities.names, entity_vectors(run.model, slice(0, 1)).shape[1]
+        raise ConfigError(f"model {run.embedding.spec.name}: {finding}; export to numpy or parquet")
+    names, length = run.dataset.entities.names, entity_vectors(run.embedding, slice(0, 1)).shape[1]
     line = "%s" + " %.9g" * length + "\n"  # nine digits tell any two floats apart
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write(f"{len(names)} {length}\n")

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from modulekge.algebra.groups import Group
 from modulekge.algebra.norms import N
 from modulekge.errors import ConfigError
+from modulekge.models.model import Model
 from modulekge.models.scorer import Scorer, batch_size
 from modulekge.models.spec import Build, ModelSpec
 from modulekge.shapes import Entities, Ids, Queries, Scores
@@ -26,7 +27,7 @@ def take(table: Tensor, rows: Some) -> Tensor:
     return table[rows] if isinstance(rows, slice) else table.index_select(0, rows)
 
 
-class Embedding(nn.Module):
+class Embedding(Model):
     r"""Score of $(h, r, t)$: the row's score of $T_{s_r}(s_h) \odot T_{v_r}(v_h)$ with $s_t \odot v_t$.
 
     Everything above sees only :meth:`queries` against the table :meth:`entities`. Where several processes
@@ -228,6 +229,36 @@ class Embedding(nn.Module):
         return spec.relation_parts(s, v, self.entities(tails)).flatten(1) @ (
             spec.relation_table(self.relation_scaling, self.relation_rotation).flatten(1).T
         )
+
+    @property
+    def device(self) -> torch.device:
+        """See :attr:`Model.device`."""
+        return self.entity_scalar.device
+
+    @property
+    def signature(self) -> object:
+        """See :attr:`Model.signature`."""
+        return self.spec.words(), self.tied
+
+    @property
+    def size(self) -> str:
+        """See :attr:`Model.size`."""
+        return f"k = {self.k}"
+
+    @property
+    def width(self) -> int:
+        """See :attr:`Model.width`."""
+        return self.spec.query_size * self.k
+
+    @property
+    def entity_numbers(self) -> int:
+        """See :attr:`Model.entity_numbers`."""
+        return sum(group.width for group in self.spec.entity_groups) * self.k
+
+    def samples(self) -> Queries:
+        """See :meth:`Model.samples`; an entity moved by every relation."""
+        relations = torch.arange(len(self.relation_scaling), device=self.device)
+        return self.queries(torch.zeros_like(relations), relations)
 
     def scorer(self) -> "EmbeddingScorer":
         """Return what answers questions with the weights as they are now."""

@@ -39,6 +39,16 @@ class Scorer(ABC):
         """The scorer below any reranking, by which pairs of entities are asked for relations."""
         return self
 
+    @property
+    def cost(self) -> int:
+        """What a question costs, in scores of an embedding; of what costs much, samples are taken."""
+        return self.n_entities
+
+    @property
+    def at_once(self) -> int:
+        """How many questions to ask at once."""
+        return batch_size(self.held.stop - self.held.start, self.device)
+
     @abstractmethod
     def scores(self, heads: Ids, relations: Ids) -> Scores:
         """The score of every entity as the answer to each question."""

@@ -113,6 +113,11 @@ class ModelSpec:
             return self.scalar.size == 1 or self.vector.trivial or outside  # s_r s_h v_h v_r
         return ts.parametrization.kind != "free" or self.scaling.operation.keeps
 
+    @property
+    def along_paths(self) -> bool:
+        """Whether relations move messages along paths, and not entities to their answers."""
+        return self.name.startswith(f"{PATHS}-")
+
     def check_tieable(self) -> None:
         """Refuse a row whose heads cannot be asked for with adjoints."""
         if not self.tieable:
@@ -236,6 +241,7 @@ class ModelSpec:
         return dict(zip(COLUMNS, (part.name for part in parts), strict=True))
 
 
+PATHS, _USUAL_MESSAGE = "Paths", "DistMult"  # Paths-ROW sends messages by a row; Paths alone by this one
 COLUMNS = ("scalar", "vector", "scaling", "rotation", "score")
 
 
@@ -297,7 +303,7 @@ def spec_of(config: ModelConfig) -> ModelSpec:
     else:
         known = named(config.name)
         spec = row(known.name, **{**known.words(), **given})
-    published = MODELS.get(spec.name)
+    published = MODELS.get(spec.name.removeprefix(f"{PATHS}-"))
     if published and published.words() != spec.words():
         spec = replace(spec, name=f"{spec.name}*")
     if config.score_weights:
@@ -306,7 +312,11 @@ def spec_of(config: ModelConfig) -> ModelSpec:
 
 
 def named(name: str) -> ModelSpec:
-    """Return the row of this name, whatever its case."""
+    """Return the row of this name, whatever its case; ``Paths-ROW`` is the row along paths."""
+    first, dash, rest = name.partition("-")
+    if first.casefold() == PATHS.casefold():
+        found = named(rest if dash else _USUAL_MESSAGE)
+        return replace(found, name=f"{PATHS}-{found.name}")
     for known, spec in MODELS.items():
         if known.casefold() == name.casefold():
             return spec

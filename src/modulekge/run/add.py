@@ -18,8 +18,10 @@ from modulekge.data.batches import batches
 from modulekge.data.reading import named_facts, read_facts
 from modulekge.errors import ConfigError, RunError, TrainingError
 from modulekge.models.embedding import Embedding
+from modulekge.models.model import Model
+from modulekge.models.paths import Paths
 from modulekge.run.calibrate import scored_by
-from modulekge.run.checkpoint import begin, new_model
+from modulekge.run.checkpoint import adjacency_of, begin, new_model
 from modulekge.run.files import as_text
 from modulekge.run.folder import RunFolder
 from modulekge.run.lock import is_training
@@ -89,14 +91,14 @@ def fold_in(
         last = {"train": {"lr": max(LEAST_RATE, records[-1].lr), "drop_after": 0}}
     config = run.folder.changed([last, *settings])
     check_settings(config)
-    model = _larger(run, addition)
-    sums = _fold(model, run.model, addition, config) if addition.is_new(addition.facts).any() else {}
+    start = (
+        _along_more(run, addition, config) if run.model.spec.along_paths else _fitted(run, addition, config)
+    )
     origin = {
         "from": as_text(str(run.folder.path)),
         "fingerprint": addition.before.fingerprint,
         **addition.counts(),
     }
-    start = model, _optimizer(model, run, sums, config)
     while True:
         path = out or free_folder(run.folder.path)
         try:
@@ -107,6 +109,25 @@ def fold_in(
         else:
             _keep_calibration(run, folder)
             return folder
+
+
+def _fitted(run: Run, addition: Addition, config: Config) -> tuple[Model, Optimizer]:
+    """Return an embedding with rows for what is new, fitted to its facts, and its optimiser."""
+    model = _larger(run, addition)
+    sums = _fold(model, run.embedding, addition, config) if addition.is_new(addition.facts).any() else {}
+    return model, _optimizer(model, run, sums, config)
+
+
+def _along_more(run: Run, addition: Addition, config: Config) -> tuple[Model, Optimizer]:
+    """Return a model of paths with the same weights on the larger graph: there is nothing to fit."""
+    if new := addition.after.relations.names[len(addition.before.relations) :]:
+        raise RunError(
+            f"relation {new[0]!r} is new: {run.name} knows the relations it was trained with and no others; "
+            "train a new run on all facts, or leave it out"
+        )
+    assert isinstance(run.model, Paths)
+    model = run.model.along(adjacency_of(addition.after, config.paths))
+    return model, make_optimizer(model, config.train)
 
 
 def _keep_calibration(run: Run, folder: RunFolder) -> None:
@@ -138,10 +159,10 @@ def _larger(run: Run, addition: Addition) -> Embedding:
     A new entity starts as the mean, over its facts, of what answers the same relation elsewhere: there the
     mean entity is one more answer, so that a relation that nothing else has is answered by that one.
     """
-    after, old, seed = addition.after, run.model, torch.Generator().manual_seed(run.config.train.seed)
-    model = new_model(run.config, after).draw(
-        seed, run.config.model.scalar_scale, run.config.model.vector_scale
-    )
+    after, old, seed = addition.after, run.embedding, torch.Generator().manual_seed(run.config.train.seed)
+    model = new_model(run.config, after)
+    assert isinstance(model, Embedding)
+    model.draw(seed, run.config.model.scalar_scale, run.config.model.vector_scale)
     for name, table in model.named_parameters():
         _place(table, old.get_parameter(name), name, old.tied)
     questions = after.questions("train")
@@ -236,6 +257,7 @@ def _optimizer(model: Embedding, run: Run, sums: Mapping[str, Tensor], config: C
     if not run.folder.checkpoint.exists():
         return optimizer
     old, before = begin(config, run.dataset)
+    assert isinstance(old, Embedding)
     run.folder.restore(old, before)
     memory = {}
     for key, value in state_tensors(old, before).items():

@@ -8,10 +8,13 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from modulekge.config import Config, RerankConfig
+from modulekge.config import Config, PathsConfig, RerankConfig
 from modulekge.data.dataset import Dataset
 from modulekge.errors import ConfigError, RunError
+from modulekge.models.adjacency import Adjacency
 from modulekge.models.embedding import Embedding
+from modulekge.models.model import Model
+from modulekge.models.paths import Paths
 from modulekge.models.reranked import Reranked
 from modulekge.models.spec import spec_of
 from modulekge.run.tensors import Part, read_tensors, write_tensors
@@ -26,22 +29,34 @@ _OFFSET = "offset:"  # before the number of a relation
 _STATE = "optimizer:"  # before the names of the optimiser's tensors in a checkpoint
 
 
-def new_model(config: Config, dataset: Dataset, workers: Workers = ALONE) -> Embedding:
+def new_model(config: Config, dataset: Dataset, workers: Workers = ALONE) -> Model:
     """Return an undrawn model of the configured row for a graph."""
     if config.rerank.on and workers.shards > 1:
         raise ConfigError(
             "rerank: candidates are reranked where one process holds all entities; evaluate without "
             "torchrun or with train.shards = 1, or train without [rerank] and rerank the run after that"
         )
-    spec, k, tied = spec_of(config.model), config.model.k, config.model.reciprocal == "tied"
-    return Embedding(
-        spec, len(dataset.entities), dataset.n_relations_with_inverses, k, tied, config.model.bias, workers
+    spec, entities, relations = (
+        spec_of(config.model),
+        len(dataset.entities),
+        dataset.n_relations_with_inverses,
     )
+    if spec.along_paths:
+        return Paths(spec, adjacency_of(dataset, config.paths), relations, config.paths, workers)
+    tied = config.model.reciprocal == "tied"
+    return Embedding(spec, entities, relations, config.model.k, tied, config.model.bias, workers)
 
 
-def begin(config: Config, dataset: Dataset) -> tuple[Embedding, Optimizer]:
+def adjacency_of(dataset: Dataset, config: PathsConfig) -> Adjacency:
+    """Return the facts of a graph, both ways, as edges for messages."""
+    sizes = len(dataset.entities), dataset.n_relations_with_inverses
+    return Adjacency.of(dataset.questions("train"), *sizes, whole_pairs=config.left_out == "pair")
+
+
+def begin(config: Config, dataset: Dataset) -> tuple[Model, Optimizer]:
     """Return a model as drawn from its seed, on its device, and its optimiser."""
-    model = new_model(config, dataset, workers(config.train.shards))
+    shards = 1 if spec_of(config.model).along_paths else config.train.shards  # weights of paths are few
+    model = new_model(config, dataset, workers(shards))
     seed = torch.Generator().manual_seed(config.train.seed)
     model.draw(seed, config.model.scalar_scale, config.model.vector_scale).to(
         pick_device(config.train.device)
@@ -49,28 +64,28 @@ def begin(config: Config, dataset: Dataset) -> tuple[Embedding, Optimizer]:
     return model, make_optimizer(model, config.train)
 
 
-def write_weights(path: Path, model: Embedding, metadata: Mapping[str, str] | None = None) -> None:
+def write_weights(path: Path, model: Model, metadata: Mapping[str, str] | None = None) -> None:
     """Write the tables of a model; each process those of its rows."""
     write_tensors(path, _parts(model, model.state_dict()), metadata, model.workers)
 
 
-def weights_hash(model: Embedding) -> str:
+def weights_hash(model: Model) -> str:
     """Return a short hash of a model: of its row, and of rows of each table."""
-    digest = hashlib.sha256(repr((model.spec.words(), model.tied)).encode())
+    digest = hashlib.sha256(repr(model.signature).encode())
     for name, weights in model.state_dict().items():
         rows = weights[:: max(1, len(weights) // _MARKED)].cpu().contiguous()
         digest.update(f"{name}{tuple(weights.shape)}".encode() + rows.numpy().tobytes())
     return digest.hexdigest()[:16]
 
 
-def write_checkpoint(path: Path, model: Embedding, optimizer: Optimizer, epoch: int) -> None:
+def write_checkpoint(path: Path, model: Model, optimizer: Optimizer, epoch: int) -> None:
     """Write the tables of a model and its optimiser's memory after an epoch."""
     state = {_STATE + key: value for key, value in state_tensors(model, optimizer).items()}
     tensors = _parts(model, {**model.state_dict(), **state})
     write_tensors(path, tensors, {"epoch": str(epoch)}, model.workers)
 
 
-def read_weights(path: Path, model: Embedding, average: bool) -> None:
+def read_weights(path: Path, model: Model, average: bool) -> None:
     """Set a model to a file of weights or a checkpoint; of the latter, to its mean if that is asked for."""
     tensors, _ = read_tensors(path, _held(model))
     own = {name: value for name, value in tensors.items() if not name.startswith(_STATE)}
@@ -79,7 +94,7 @@ def read_weights(path: Path, model: Embedding, average: bool) -> None:
     _load(model, own, path)
 
 
-def read_checkpoint(path: Path, model: Embedding, optimizer: Optimizer) -> int:
+def read_checkpoint(path: Path, model: Model, optimizer: Optimizer) -> int:
     """Set a model and its optimiser to a checkpoint; return its epoch."""
     tensors, metadata = read_tensors(path, _held(model))
     state = {key.removeprefix(_STATE): tensors.pop(key) for key in list(tensors) if key.startswith(_STATE)}
@@ -91,13 +106,13 @@ def read_checkpoint(path: Path, model: Embedding, optimizer: Optimizer) -> int:
     return int(epoch)
 
 
-def write_offsets(path: Path, scorer: Reranked, model: Embedding) -> None:
+def write_offsets(path: Path, scorer: Reranked, model: Model) -> None:
     """Write what reranking adds to the scores of candidates."""
     tensors = {f"{_OFFSET}{relation}": x for relation, x in scorer.offsets.items()}
     write_tensors(path, tensors, {"rerank": repr(scorer.weights), "weights": weights_hash(model)})
 
 
-def read_offsets(path: Path, model: Embedding, weights: RerankConfig) -> dict[int, Tensor]:
+def read_offsets(path: Path, model: Model, weights: RerankConfig) -> dict[int, Tensor]:
     """Read what was written so, for the relations for which it was worked out with these weights."""
     try:
         tensors, metadata = read_tensors(path)
@@ -120,13 +135,13 @@ def _of_entities(key: str) -> bool:
     return owner.startswith("entity_") and quantity not in WHOLE
 
 
-def _parts(model: Embedding, tensors: Mapping[str, Tensor]) -> dict[str, Tensor | Part]:
+def _parts(model: Model, tensors: Mapping[str, Tensor]) -> dict[str, Tensor | Part]:
     """Return tensors with the place of their rows among those of all entities."""
     first, count = model.held.start, model.n_entities
     return {key: Part(x, first, count) if _of_entities(key) and len(x) else x for key, x in tensors.items()}
 
 
-def _held(model: Embedding) -> Callable[[str, list[int]], slice | None]:
+def _held(model: Model) -> Callable[[str, list[int]], slice | None]:
     """Return which rows of a tensor in a file are the model's: all, where processes hold none apart."""
 
     def rows(key: str, shape: list[int]) -> slice | None:
@@ -136,7 +151,7 @@ def _held(model: Embedding) -> Callable[[str, list[int]], slice | None]:
     return rows
 
 
-def _load(model: Embedding, tensors: dict[str, Tensor], path: Path) -> None:
+def _load(model: Model, tensors: dict[str, Tensor], path: Path) -> None:
     expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
     found = {name: tuple(value.shape) for name, value in tensors.items()}
     for name in sorted({*expected, *found}):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from modulekge.choices import FEW
-from modulekge.models.scorer import Scorer, batch_size
+from modulekge.models.scorer import Scorer
 from modulekge.run.run import Run
 from modulekge.shapes import Triples
 from modulekge.training.fit import validate
@@ -33,7 +33,7 @@ def _changed(before: Run, after: Run) -> float:
     old, found = len(before.dataset.entities), 0
     questions = [run.dataset.questions("valid") for run in (before, after)]
     order = before.scorer.order(questions[0][:, 1])
-    size = batch_size(after.scorer.n_entities, after.scorer.device)
+    size = after.scorer.at_once
     for pair in zip(*(asked[order].split(size) for asked in questions), strict=True):
         best = [_best(run.scorer, asked, old) for run, asked in zip((before, after), pair, strict=True)]
         found += int((best[0] != best[1]).any(1).sum())

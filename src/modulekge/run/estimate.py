@@ -10,12 +10,12 @@ from modulekge.config import Config
 from modulekge.data.dataset import Dataset
 from modulekge.evaluation.evaluate import rank
 from modulekge.machine import held_memory
+from modulekge.models.paths import Paths
 from modulekge.run.checkpoint import begin
 from modulekge.run.defaults import Load, Machine, Pace, Size, Times
-from modulekge.training.fit import valid_questions
+from modulekge.training.fit import make_step, valid_questions
 from modulekge.training.optimizers import begin_epoch, pick_device
 from modulekge.training.questions import Questions
-from modulekge.training.step import Step
 from modulekge.workers import many
 
 _QUICK = 20.0  # seconds of a whole training, as estimated, that need not be measured
@@ -76,10 +76,10 @@ class Pacer:
 
 def measured(dataset: Dataset, config: Config, device: torch.device) -> Times:
     """Take some steps and rank some questions, and reckon from them."""
-    questions = Questions.of(dataset, config.loss, device)
     model, optimizer = begin(config, dataset)
+    questions = Questions.of(dataset, config.loss, device, known=isinstance(model, Paths))
     begin_epoch(optimizer, config.train, 1)
-    step = Step(model, questions, optimizer, config)
+    step = make_step(model, questions, optimizer, config)
     order = torch.randperm(len(questions.triples), generator=torch.Generator().manual_seed(0)).to(device)
     batches = order.split(config.train.batch)
     step.begin(1)
@@ -93,7 +93,8 @@ def measured(dataset: Dataset, config: Config, device: torch.device) -> Times:
             break
     step.mean(1)
     a_pass = (time.perf_counter() - started) / asked * len(order)
-    valid, scorer = valid_questions(dataset), model.scorer()
+    scorer = model.scorer()
+    valid = valid_questions(scorer, dataset)
     started = time.perf_counter()
     rank(scorer, valid[:_RANKED], dataset.known)
     ranked = max(1, min(len(valid), _RANKED))

@@ -16,7 +16,7 @@ from modulekge.data.benchmarks import SPLITS
 from modulekge.data.dataset import Dataset
 from modulekge.errors import RunError
 from modulekge.evaluation.calibration import Calibration
-from modulekge.models.embedding import Embedding
+from modulekge.models.model import Model
 from modulekge.models.reranked import Reranked
 from modulekge.models.scorer import Scorer
 from modulekge.run.checkpoint import (
@@ -46,7 +46,7 @@ class RunFolder(RunFiles):
         config: Config,
         dataset: Dataset,
         origin: Mapping[str, Any] | None = None,
-        start: tuple[Embedding, Optimizer] | None = None,
+        start: tuple[Model, Optimizer] | None = None,
     ) -> "RunFolder":
         """Begin a run in a new or empty folder; one that comes of another says so and starts trained."""
         about = {**provenance(), **_about(dataset), **(origin or {})}
@@ -79,7 +79,7 @@ class RunFolder(RunFiles):
         """Read the graph the run was trained on; names of entities may stay in their file."""
         return read_graph(self.path, read_json(self.path / "run.json"), names)
 
-    def model(self, config: Config, dataset: Dataset, workers: Workers = ALONE) -> Embedding:
+    def model(self, config: Config, dataset: Dataset, workers: Workers = ALONE) -> Model:
         """Read the model at its best, or as it was last where no best was kept yet."""
         model = new_model(config, dataset, workers)
         path = self.read_from
@@ -89,22 +89,22 @@ class RunFolder(RunFiles):
         self.check_rerank(config.rerank, dataset)
         return model
 
-    def offsets(self, model: Embedding, weights: RerankConfig) -> dict[int, Tensor]:
+    def offsets(self, model: Model, weights: RerankConfig) -> dict[int, Tensor]:
         """Read what reranking with these weights adds to candidates, as far as it was worked out."""
         return read_offsets(self.offsets_file, model, weights) if self.offsets_file.exists() else {}
 
-    def save_weights(self, model: Embedding) -> None:
+    def save_weights(self, model: Model) -> None:
         """Keep the model as the best so far; reports on the one before and its calibration are not true."""
         self.drop_reports()
         write_weights(self.weights, model)
 
-    def save_checkpoint(self, model: Embedding, optimizer: Optimizer, epoch: int) -> None:
+    def save_checkpoint(self, model: Model, optimizer: Optimizer, epoch: int) -> None:
         """Keep all that the next epoch depends on, and the model itself where no best one is kept."""
         if not self.weights.exists():
             self.drop_reports()
         write_checkpoint(self.checkpoint, model, optimizer, epoch)
 
-    def restore(self, model: Embedding, optimizer: Optimizer) -> int:
+    def restore(self, model: Model, optimizer: Optimizer) -> int:
         """Set model and optimiser to the last checkpoint; return its epoch, 0 without one."""
         if not self.checkpoint.exists():
             if self.weights.exists():
@@ -153,7 +153,7 @@ class RunFolder(RunFiles):
         """Keep a calibration of the weights that are kept."""
         write_file(self.calibration_file, calibration.to_json() + "\n")
 
-    def save_offsets(self, scorer: Scorer, model: Embedding) -> None:
+    def save_offsets(self, scorer: Scorer, model: Model) -> None:
         """Keep what reranking adds to candidates, as far as it was worked out."""
         if isinstance(scorer, Reranked) and scorer.offsets:
             write_offsets(self.offsets_file, scorer, model)

@@ -13,6 +13,7 @@ from modulekge.errors import RunError
 from modulekge.evaluation import evaluate as ranking
 from modulekge.evaluation.report import Report
 from modulekge.models.embedding import Embedding
+from modulekge.models.model import Model
 from modulekge.models.reranked import Reranked
 from modulekge.models.scorer import Scorer
 from modulekge.run.folder import RunFolder
@@ -26,7 +27,7 @@ class Run:
     folder: RunFolder
     config: Config
     dataset: Dataset
-    model: Embedding
+    model: Model
     state: tuple[int, ...] | None = None  # of the folder when it was read
 
     @cached_property
@@ -37,6 +38,14 @@ class Run:
             return plain
         offsets = self.folder.offsets(self.model, weights)
         return Reranked(plain, weights, self.dataset.questions("train"), offsets)
+
+    @property
+    def embedding(self) -> Embedding:
+        """The model, where entities have vectors of their own; one of paths is refused."""
+        if isinstance(self.model, Embedding):
+            return self.model
+        finding = f"{self.name} answers by paths and has no vectors of entities, which this is made of"
+        raise RunError(f"{self.folder.path}: {finding}; train an embedding, such as ModulE-HH")
 
     @property
     def name(self) -> str:

@@ -83,7 +83,7 @@ class ServedRun:
 
     @cached_property
     def _map(self) -> MapMaker:
-        return MapMaker.of(self.run.model.entities(), self.lookup)
+        return MapMaker.of(self.run.embedding.entities(), self.lookup)
 
     @cached_property
     def _algebra(self) -> RelationPatterns:
@@ -92,7 +92,7 @@ class ServedRun:
     @cached_property
     def _on_cpu(self) -> Run:
         """The run for what is computed there whatever the device: explanations and algebra."""
-        model = self.run.model
+        model = self.run.embedding
         on_cpu = model.entity_scalar.device.type == "cpu"
         return self.run if on_cpu else replace(self.run, model=deepcopy(model).cpu())
 

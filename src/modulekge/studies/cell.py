@@ -216,7 +216,6 @@ def run_cell(cell: Cell, results: Path, runs: Path) -> Generator[EpochProgress |
     device = pick_device(run.config.train.device)
     report = evaluate(run.on(device).scorer, run.dataset, cell.split, triples=run.dataset[cell.split])
     records = folder.records()
-    groups = run.model.spec.entity_groups
     result = Result(
         cell=cell.name,
         date=f"{datetime.now(UTC):%Y-%m-%d}",
@@ -230,7 +229,7 @@ def run_cell(cell: Cell, results: Path, runs: Path) -> Generator[EpochProgress |
         best_epoch=max(curve(records), key=lambda point: point[1], default=(0, 0.0))[0],
         epochs=len(records),
         train_seconds=sum(r.seconds for r in records),
-        entity_numbers=sum(group.width for group in groups) * run.model.k,
+        entity_numbers=run.model.entity_numbers,
         device=torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         torch=torch.__version__,
         fingerprint=report.fingerprint,

@@ -4,13 +4,13 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from modulekge.models.embedding import Embedding
+from modulekge.models.model import Model
 from modulekge.training.optimizers import state_tensors
 from modulekge.training.plateau import PLATEAU
 
 
 @torch.no_grad()
-def not_finite(model: Embedding, optimizer: Optimizer) -> str:
+def not_finite(model: Model, optimizer: Optimizer) -> str:
     """Say what is infinite or no number: a table, the optimiser's memory of one, or a query; else nothing.
 
     A memory of squares that is infinite stops a row for good, and finite numbers of a relation can describe
@@ -21,8 +21,7 @@ def not_finite(model: Embedding, optimizer: Optimizer) -> str:
     for name, numbers in {**dict(model.named_parameters()), **memory}.items():
         if not finite(numbers):
             return f"{name} became infinite or no number"
-    relations = torch.arange(len(model.relation_scaling), device=model.entity_scalar.device)
-    if not finite(model.queries(torch.zeros_like(relations), relations)):
+    if not finite(model.samples()):
         return "a relation became infinite or no number"
     return ""
 

@@ -14,11 +14,14 @@ from modulekge.evaluation.evaluate import rank, rank_in_batches, ranked_triples
 from modulekge.evaluation.metrics import metrics
 from modulekge.evaluation.ranks import Ranks
 from modulekge.models.embedding import Embedding
+from modulekge.models.model import Model
+from modulekge.models.paths import Paths
 from modulekge.models.scorer import Scorer
 from modulekge.shapes import Triples
 from modulekge.training.ema import averaged, update_mean
 from modulekge.training.finite import not_finite
 from modulekge.training.optimizers import begin_epoch
+from modulekge.training.path_step import PathStep
 from modulekge.training.questions import Questions
 from modulekge.training.records import EpochProgress, EpochRecord
 from modulekge.training.step import Step
@@ -28,12 +31,12 @@ _TELL_EVERY = 0.2  # seconds, how far an epoch has come
 
 
 def fit(
-    model: Embedding, dataset: Dataset, optimizer: Optimizer, config: Config, first_epoch: int = 1
+    model: Model, dataset: Dataset, optimizer: Optimizer, config: Config, first_epoch: int = 1
 ) -> Iterator[EpochProgress | EpochRecord]:
     """Train from ``first_epoch`` to the last one, in place."""
-    train, device = config.train, model.entity_scalar.device
-    questions = Questions.of(dataset, config.loss, device)
-    step = Step(model, questions, optimizer, config)
+    train, device = config.train, model.device
+    questions = Questions.of(dataset, config.loss, device, known=isinstance(model, Paths))
+    step = make_step(model, questions, optimizer, config)
     for epoch in range(first_epoch, train.epochs + 1):
         started = told = time.perf_counter()
         begin_epoch(optimizer, train, epoch)
@@ -63,9 +66,17 @@ def fit(
         yield EpochRecord(epoch, mean, rate, seconds, len(dataset.train) / train.parts / seconds, valid)
 
 
+def make_step(model: Model, questions: Questions, optimizer: Optimizer, config: Config) -> Step | PathStep:
+    """Return what takes a step for such a model."""
+    if isinstance(model, Paths):
+        return PathStep(model, questions, optimizer, config)
+    assert isinstance(model, Embedding)
+    return Step(model, questions, optimizer, config)
+
+
 def validate(scorer: Scorer, dataset: Dataset) -> dict[str, float] | None:
     """Return the metrics on valid, by which the best epoch is chosen; none without a valid split."""
-    questions = valid_questions(dataset)
+    questions = valid_questions(scorer, dataset)
     return metrics(rank(scorer, questions, dataset.known).rank("bottom")) if len(questions) else None
 
 
@@ -73,7 +84,7 @@ def _validation(
     scorer: Scorer, dataset: Dataset, epoch: int
 ) -> Generator[EpochProgress, None, dict[str, float] | None]:
     """Return the same, and tell meanwhile how far it has come."""
-    questions, found, done = valid_questions(dataset), [], 0
+    questions, found, done = valid_questions(scorer, dataset), [], 0
     for ranks in rank_in_batches(scorer, questions, dataset.known):
         found.append(ranks)
         done += len(ranks.above)
@@ -81,6 +92,6 @@ def _validation(
     return metrics(Ranks.join(found).rank("bottom")) if found else None
 
 
-def valid_questions(dataset: Dataset) -> Triples:
+def valid_questions(scorer: Scorer, dataset: Dataset) -> Triples:
     """Return what valid asks; of a large one on many entities, a sample."""
-    return dataset.with_inverses(ranked_triples(dataset, "valid", _MOST_SCORES))
+    return dataset.with_inverses(ranked_triples(scorer, dataset, "valid", _MOST_SCORES))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from math import cos, pi
 
 import torch
 from torch import Tensor, nn, optim
@@ -15,6 +16,7 @@ from modulekge.training.plateau import PLATEAU, share_left
 
 # What optimisers remember of a table: numbers in its shape, but for these
 _SHAPES = {**dict.fromkeys(("sum", "exp_avg", "exp_avg_sq", MEAN)), "step": (), PLATEAU: (4,)}
+_LEAST_SHARE = 0.01  # of the rate, at which a schedule starts and ends
 WHOLE = tuple(name for name, shape in _SHAPES.items() if shape is not None)
 
 
@@ -23,14 +25,16 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> Optimizer:
 
     On a GPU its rate and its count of steps lie there too, so that a recorded step reads them.
     """
-    tables = [table for table in model.parameters() if table.numel()]
+    tables = [table for table in model.parameters() if table.numel() and table.requires_grad]
+    betas = 0.9, config.beta2
     if not tables[0].is_cuda:
-        kind = optim.Adagrad if config.optimizer == "adagrad" else optim.Adam
-        return kind(tables, lr=config.lr, fused=True)
+        if config.optimizer == "adagrad":
+            return optim.Adagrad(tables, lr=config.lr, fused=True)
+        return optim.Adam(tables, lr=config.lr, betas=betas, fused=True)
     rate = torch.tensor(config.lr, device=tables[0].device)
     if config.optimizer == "adagrad":
         return GpuAdagrad(tables, lr=rate)
-    return optim.Adam(tables, lr=rate, capturable=True, fused=True)
+    return optim.Adam(tables, lr=rate, betas=betas, capturable=True, fused=True)
 
 
 class GpuAdagrad(optim.Adagrad):
@@ -54,15 +58,28 @@ def begin_epoch(optimizer: Optimizer, config: TrainConfig, epoch: int) -> None:
 
     The rate depends on the epoch and the optimiser's memory alone, so that a run can be continued.
     """
-    dropped = 0 < config.drop_after < epoch
-    rate = config.lr * config.decay ** (epoch - 1) * (0.1 if dropped else 1) * share_left(optimizer)
-    for group in optimizer.param_groups:
-        group["lr"] = group["lr"].fill_(rate) if isinstance(group["lr"], Tensor) else rate
-    if dropped and epoch == config.drop_after + 1:
+    set_rate(optimizer, config, epoch)
+    if 0 < config.drop_after < epoch and epoch == config.drop_after + 1:
         for memory in optimizer.state.values():
             for name, quantity in memory.items():
                 if name not in (MEAN, PLATEAU):
                     quantity.zero_()
+
+
+def set_rate(optimizer: Optimizer, config: TrainConfig, epoch: int, done: float = 0.0) -> None:
+    r"""Set the rate of an epoch, of which a share is done; ``schedule`` is $\frac12 (1 + \cos \pi x)$ or 1.
+
+    $x$ is the share of the whole training; for the first ``warmup`` of it the rate rises from 0.
+    """
+    dropped = 0 < config.drop_after < epoch
+    rate = config.lr * config.decay ** (epoch - 1) * (0.1 if dropped else 1) * share_left(optimizer)
+    share = min(1.0, (epoch - 1 + done) / config.epochs)
+    if config.schedule == "cosine":
+        rate *= (1 + cos(pi * share)) / 2 + _LEAST_SHARE
+    if share < config.warmup:
+        rate *= (share + _LEAST_SHARE) / (config.warmup + _LEAST_SHARE)
+    for group in optimizer.param_groups:
+        group["lr"] = group["lr"].fill_(rate) if isinstance(group["lr"], Tensor) else rate
 
 
 def state_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:

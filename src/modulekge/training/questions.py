@@ -27,17 +27,19 @@ class Questions:
     known: FilterIndex
 
     @classmethod
-    def of(cls, dataset: Dataset, config: LossConfig, device: torch.device) -> "Questions":
-        """Collect the questions of train with their weights."""
+    def of(
+        cls, dataset: Dataset, config: LossConfig, device: torch.device, known: bool = False
+    ) -> "Questions":
+        """Collect the questions of train with their weights, and all ``known`` answers to them if asked."""
         triples = dataset.questions("train")
-        asked_for = config.candidates != "all" or config.targets == "all" or config.subsampling > 0
-        known = FilterIndex.of(triples if asked_for else triples[:0], dataset.n_relations_with_inverses)
+        asked_for = known or config.candidates != "all" or config.targets == "all" or config.subsampling > 0
+        index = FilterIndex.of(triples if asked_for else triples[:0], dataset.n_relations_with_inverses)
         if config.targets == "all":
-            heads, relations = known.keys // known.n_relations, known.keys % known.n_relations
-            triples = torch.stack([heads, relations, known.tails[known.starts[:-1]]], dim=1)
-        weights = question_weights(dataset, triples, known, config)
+            heads, relations = index.keys // index.n_relations, index.keys % index.n_relations
+            triples = torch.stack([heads, relations, index.tails[index.starts[:-1]]], dim=1)
+        weights = question_weights(dataset, triples, index, config)
         columns = triples.T.contiguous().to(device)
-        return cls(columns.T, None if weights is None else weights.to(device), known.to(device))
+        return cls(columns.T, None if weights is None else weights.to(device), index.to(device))
 
     def batch(self, rows: Ids) -> Triples:
         """Return some of the questions; heads, relations and tails are each in one piece."""

@@ -1,0 +1,169 @@
+"""The edges of a graph as messages need them: by where they start, by relation and by where they end."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from modulekge.kernels.gather_sum import Incidence, Lists, ranges, starts_of
+from modulekge.machine import kernels
+from modulekge.shapes import Ids, Triples
+
+
+@dataclass(frozen=True, eq=False)
+class Adjacency:
+    r"""Edges $(u, p, v)$, inverse ones included; what $u$ sends by $p$ is one message for all $v$.
+
+    ``left_out`` numbers, for each edge in the order of its message, what is left out together with it.
+    """
+
+    source: Incidence  # messages by entities
+    relation: Incidence  # messages by relations
+    target: Incidence  # entities by messages: where each arrives
+    left_out: Int[Tensor, " edges"]
+    by_target: Int[Tensor, " edges"]  # edges in the order of their targets, numbered in that of messages
+    plan: Any = None  # of the same edges for the kernels of a GPU, where there is one
+
+    @classmethod
+    def of(cls, questions: Triples, n_entities: int, n_relations: int, whole_pairs: bool) -> "Adjacency":
+        """Sort edges; with one of them the same triple is left out, or all edges between its two ends."""
+        key = (questions[:, 0] * n_relations + questions[:, 1]) * n_entities + questions[:, 2]
+        heads, relations, tails = questions[key.argsort(stable=True)].unbind(1)
+        sent, message = torch.unique_consecutive(heads * n_relations + relations, return_inverse=True)
+        source, relation = sent // n_relations, sent % n_relations
+        target = Incidence(Lists.of(tails, n_entities), Lists(tails, starts_of(message, len(sent))))
+        by_target = target.rows.items
+        target = replace(target, rows=replace(target.rows, items=message[by_target]))
+        return cls(
+            Incidence(Lists(source), Lists.of(source, n_entities)),
+            Incidence(Lists(relation), Lists.of(relation, n_relations)),
+            target,
+            _together(heads, relations, tails, n_entities, n_relations, whole_pairs),
+            by_target,
+        )
+
+    @property
+    def n_entities(self) -> int:
+        """How many entities there are."""
+        return len(_starts(self.target.rows)) - 1
+
+    @property
+    def n_edges(self) -> int:
+        """How many edges there are."""
+        return len(self.target.rows.items)
+
+    @property
+    def degrees(self) -> Float[Tensor, " e"]:
+        """How many edges end in each entity, without those that are left out."""
+        starts, weights = _starts(self.target.rows), self.target.rows.weights
+        if weights is None:
+            return starts.diff().float()
+        total: Tensor = torch.cat([starts.new_zeros(1), weights.long().cumsum(0)])
+        counts: Tensor = total[starts].diff().float()
+        return counts
+
+    def to(self, device: torch.device) -> "Adjacency":
+        """Return the same edges on a device."""
+        if self.left_out.device == device:
+            return self
+
+        source, relation, target = (x.to(device) for x in (self.source, self.relation, self.target))
+        gpu = kernels("modulekge.kernels.messages_triton", torch.empty(0, device=device))
+        plan = None
+        if gpu:
+            counts = self.n_entities, len(_starts(self.relation.columns)) - 1
+            plan = gpu.Plan.of(source.rows.items, relation.rows.items, target.rows, target.columns, counts)
+        return Adjacency(source, relation, target, self.left_out.to(device), self.by_target.to(device), plan)
+
+    @property
+    def kept(self) -> tuple[Float[Tensor, " edges"], Float[Tensor, " edges"]]:
+        """1 for each edge that is not left out, else 0: in the order of targets, and in that of messages."""
+        rows, columns = self.target.rows, self.target.columns
+        if rows.weights is None or columns.weights is None:
+            ones = torch.ones(self.n_edges, device=rows.items.device)
+            return ones, ones
+        return rows.weights, columns.weights
+
+    def arrived(self, active: Float[Tensor, " e"], sent: Float[Tensor, " edges"]) -> Float[Tensor, " e"]:
+        """1 for each entity that is active or where an edge that sent something ends, else 0."""
+        total: Tensor = torch.cat([sent.new_zeros(1), sent.cumsum(0)])
+        found: Tensor = (total[_starts(self.target.rows)].diff() > 0) | (active > 0)
+        return found.float()
+
+    def groups(self, heads: Ids, relations: Ids, tails: Ids) -> Int[Tensor, " _groups"]:
+        """Return the numbers of what is left out together with these edges, as far as they are there."""
+        source, relation = self.source.rows.items, self.relation.rows.items
+        n_relations = len(_starts(self.relation.columns)) - 1
+        asked, sent = heads * n_relations + relations, source * n_relations + relation
+        message = torch.searchsorted(sent, asked).clamp(max=max(0, len(sent) - 1))
+        places, owner = ranges(_starts(self.target.columns), message)
+        there = (self.target.columns.items[places] == tails[owner]) & (sent[message] == asked)[owner]
+        found: Tensor = self.left_out[places[there]].unique()
+        return found
+
+    def without(self, groups: Int[Tensor, " _groups"]) -> "Adjacency":
+        """Return the graph without the edges of these numbers."""
+        return self.only(~torch.isin(self.left_out, groups))
+
+    def only(self, keep: Bool[Tensor, " edges"]) -> "Adjacency":
+        """Return the graph of the edges that are marked, in the order of their messages."""
+        weights = keep.float()
+        rows = replace(self.target.rows, weights=weights[self.by_target])
+        return replace(self, target=Incidence(rows, replace(self.target.columns, weights=weights)))
+
+    def reached_from(self, entities: Ids) -> "tuple[Adjacency, Ids] | None":
+        """Return the edges that start in some entities, and all where they start or end, ascending.
+
+        In the result, sources are numbered as given and targets as returned. None, where these are so
+        many of the edges that all of them are as quickly followed.
+        """
+        messages, sender = ranges(_starts(self.source.columns), entities)
+        edges, message = ranges(_starts(self.target.columns), messages)
+        if self.target.columns.weights is not None:
+            kept = self.target.columns.weights[edges] > 0
+            edges, message = edges[kept], message[kept]
+        if len(edges) > self.n_edges // 4:
+            return None
+        found = self.target.columns.items[edges]
+        rows = torch.cat([entities, found]).unique()
+        target = torch.searchsorted(rows, found)
+        by_target = target.argsort(stable=True)
+        relation = self.relation.rows.items[messages]
+        n_relations = len(_starts(self.relation.columns)) - 1
+        part = Adjacency(
+            Incidence(Lists(sender), Lists.of(sender, len(entities))),
+            Incidence(Lists(relation), Lists.of(relation, n_relations)),
+            Incidence(
+                Lists(message[by_target], starts_of(target, len(rows))),
+                Lists(target, starts_of(message, len(messages))),
+            ),
+            self.left_out[edges],
+            by_target,
+        )
+        return part, rows
+
+
+def _starts(lists: Lists) -> Int[Tensor, " _rows_plus_1"]:
+    assert lists.starts is not None, "each row has one item here"
+    return lists.starts
+
+
+def _together(
+    heads: Ids, relations: Ids, tails: Ids, n_entities: int, n_relations: int, whole_pairs: bool
+) -> Int[Tensor, " edges"]:
+    """Number edges so that those that are left out together have the same number."""
+    half = n_relations // 2
+    if whole_pairs:
+        first, second = torch.minimum(heads, tails), torch.maximum(heads, tails)
+        return _numbered(first * n_entities + second)
+    back = relations >= half
+    first, second = torch.where(back, tails, heads), torch.where(back, heads, tails)
+    return _numbered((first * half + relations % half) * n_entities + second)
+
+
+def _numbered(keys: Int[Tensor, " edges"]) -> Int[Tensor, " edges"]:
+    """Number keys in their order, equal ones alike."""
+    number: Tensor = keys.unique(return_inverse=True)[1]
+    return number

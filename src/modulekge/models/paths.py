@@ -1,0 +1,322 @@
+r"""Paths: a row's action along the edges of the graph, added up over all paths from the head.
+
+For a question $(h, r)$ with the boundary $B_v = q_r$ if $v = h$, else $0$, and $L$ layers:
+
+$X_0 = B$, a message $m_e = T_{g_{l,p}(r)}(X_{l-1,u})$ for each edge $e = (u, p, v)$, with the element
+$g_{l,p}(r) = A_{l,p} q_r + a_{l,p}$; $M_v$ the mean and deviation of the messages into $v$ and of $B_v$;
+
+$X_{l,v} = X_{l-1,v} + \mathrm{relu}(\mathrm{norm}(C_1 M_v + c_v C_2 M_v + C_3 M_v / c_v + D X_{l-1,v} + b))$
+where a path has arrived, else $0$; $c_v$ is the logarithm of the degree beside its mean;
+$f_r(h, v) = \mathrm{MLP}(X_{L,v}, q_r)$. It is the Bellman-Ford iteration of NBFNet (Zhu et al. 2021).
+
+No number belongs to an entity: whoever is in the graph can be asked about.
+"""
+
+from collections.abc import Callable
+from math import sqrt
+
+import torch
+from jaxtyping import Float, Int
+from torch import Generator, Tensor, nn
+from torch.nn import functional as F
+
+from modulekge.config import PathsConfig
+from modulekge.machine import can_compile, compiled, kernels
+from modulekge.models.adjacency import Adjacency
+from modulekge.models.messages import Message
+from modulekge.models.model import Model
+from modulekge.models.scorer import Scorer
+from modulekge.models.spec import ModelSpec
+from modulekge.shapes import Ids, Scores
+from modulekge.workers import ALONE, Workers
+
+_HIDDEN = 64  # of the last perceptron
+_LEAST_VARIANCE = 1e-6
+_NUMBERS = {"cpu": 1 << 25, "cuda": 1 << 32}  # of messages at a time
+_ON_GPU = 64  # questions at a time
+States = Float[Tensor, "v b size n"]  # of entities, for each question
+
+
+class Paths(Model):
+    """The weights of the layers, and the graph along whose edges they send messages."""
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        adjacency: Adjacency,
+        n_relations: int,
+        config: PathsConfig,
+        workers: Workers = ALONE,
+    ) -> None:
+        """Make weights for ``n_relations`` with inverses, which are asked for and followed alike."""
+        super().__init__()
+        self.spec, self.config, self.workers, self.message = spec, config, workers, Message(spec)
+        self.adjacency, self.n_entities, self.held = (
+            adjacency,
+            adjacency.n_entities,
+            slice(0, adjacency.n_entities),
+        )
+        self.n_relations, self.n = n_relations, max(1, config.d // self.message.size)
+        layers, d, parts = config.layers, self.d, len(config.aggregation.split("-"))
+
+        def table(*shape: int) -> nn.Parameter:
+            return nn.Parameter(torch.empty(shape))
+
+        named = self.message.width * self.n
+        self.query = table(n_relations, d)
+        self.relation_weight = table(layers, n_relations * named, d)
+        self.relation_bias = table(layers, n_relations * named)
+        self.aggregate = table(layers, 3 * d, parts * d)
+        self.own = table(layers, d, d)
+        self.bias = table(layers, d)
+        self.norm_weight = table(layers, d)
+        self.norm_bias = table(layers, d)
+        self.hidden = table(_HIDDEN, 2 * d)
+        self.hidden_bias = table(_HIDDEN)
+        self.output = table(1, _HIDDEN)
+        self.log_degree = nn.Parameter(_log_degrees(adjacency).mean(), requires_grad=False)
+
+    @property
+    def d(self) -> int:
+        """Numbers of a state."""
+        return self.message.size * self.n
+
+    @property
+    def size(self) -> str:
+        """See :attr:`Model.size`."""
+        return f"{self.config.layers} layers, d = {self.d}"
+
+    @property
+    def width(self) -> int:
+        """See :attr:`Model.width`."""
+        return self.d
+
+    @property
+    def entity_numbers(self) -> int:
+        """None: what is known of an entity are its edges."""
+        return 0
+
+    @property
+    def device(self) -> torch.device:
+        """See :attr:`Model.device`."""
+        return self.query.device
+
+    @property
+    def signature(self) -> object:
+        """See :attr:`Model.signature`."""
+        return self.spec.words(), self.config
+
+    @torch.no_grad()
+    def draw(self, generator: Generator, scalar_scale: float = 1.0, vector_scale: float = 1.0) -> "Paths":
+        """Start from random numbers, those of a map at the scale of what it reads."""
+        for name, table in self.named_parameters():
+            if name == "query":
+                table.normal_(generator=generator)
+            elif name == "norm_weight":
+                table.fill_(1.0)
+            elif name == "norm_bias":
+                table.zero_()
+            elif name != "log_degree":
+                reads = {"relation_bias": self.d, "bias": self.d, "hidden_bias": 2 * self.d}
+                bound = 1 / sqrt(reads.get(name, table.shape[-1]))
+                table.uniform_(-bound, bound, generator=generator)
+        return self
+
+    def along(self, adjacency: Adjacency) -> "Paths":
+        """Return the same weights, shared, on another graph with the same relations."""
+        other = Paths(self.spec, adjacency, self.n_relations, self.config, self.workers)
+        for name, table in self.named_parameters():
+            setattr(other, name, table)
+        return other
+
+    @property
+    def most_questions(self) -> int:
+        """How many questions to ask at once, that the messages of a layer may lie in memory."""
+        messages = max(1, len(self.adjacency.source.rows.items), self.n_entities)
+        return max(1, _NUMBERS[self.device.type] // (messages * self.d))
+
+    def scorer(self) -> "PathScorer":
+        """See :meth:`Model.scorer`."""
+        return PathScorer(self)
+
+    def samples(self) -> Tensor:
+        """See :meth:`Model.samples`."""
+        return self._elements(0, self.query[:1].view(1, self.message.size, self.n))
+
+    def forward(self, heads: Ids, relations: Ids, adjacency: Adjacency | None = None) -> Scores:
+        """Return the score of every entity, by paths in the graph or in a part of it."""
+        adjacency = self.adjacency if adjacency is None else adjacency
+        query = self.query[relations].view(-1, self.message.size, self.n)
+        entities, x = self._states(heads, query, adjacency)
+        hidden = F.linear(query.flatten(1), self.hidden[:, self.d :], self.hidden_bias)
+        near = self._fast(_perceptron, adjacency)(x, hidden, self.hidden[:, : self.d], self.output)
+        if len(entities) == self.n_entities:
+            return near
+        far = F.linear(hidden.relu(), self.output)  # of those that no path reaches
+        return far.expand(-1, adjacency.n_entities).index_copy(1, entities, near)
+
+    def _states(
+        self, heads: Ids, query: Float[Tensor, "b size n"], adjacency: Adjacency
+    ) -> tuple[Int[Tensor, " v"], States]:
+        """Return the entities that are reached from any of the heads, ascending, and their states."""
+        every = torch.arange(adjacency.n_entities, device=heads.device)
+        if adjacency.plan is not None and self.message.products:
+            return every, self._dense_states(heads, query, adjacency)
+        degrees, summed = adjacency.degrees + 1, self.config.aggregation == "sum"
+        entities, places = heads.unique(return_inverse=True)
+        x = _at_heads(query, places, len(entities))
+        for layer in range(self.config.layers):
+            found = adjacency.reached_from(entities) if len(entities) < len(every) else None
+            if found is None:
+                x, entities, found = _spread(x, entities, every), every, (adjacency, every)
+            part, rows = found
+            sums = self._sums(layer, x, query, part)
+            here = torch.searchsorted(rows, heads.contiguous()), torch.arange(len(heads), device=heads.device)
+            sums = [total.index_put(here, query**power, True) for power, total in enumerate(sums, 1)]
+            x, entities = _spread(x, entities, rows), rows
+            x = update(x, sums, degrees[rows], summed, self.log_degree, *self._layer(layer))
+        return entities, x
+
+    def _dense_states(self, heads: Ids, query: Float[Tensor, "b size n"], adjacency: Adjacency) -> States:
+        """Return the states of all entities, by the kernels of a GPU; what is not reached sends nothing."""
+        gpu, plan = kernels("modulekge.kernels.messages_triton", self.query), adjacency.plan
+        advance = self._fast(update, adjacency)
+        degrees, squares = adjacency.degrees + 1, "std" in self.config.aggregation
+        summed = self.config.aggregation == "sum"
+        kept, kept_by_message = adjacency.kept
+        active = torch.zeros(adjacency.n_entities, device=heads.device).index_fill(0, heads, 1.0)
+        low = query.bfloat16()
+        x = _at_heads(low, heads, adjacency.n_entities)
+        for layer in range(self.config.layers):
+            sent = kept * active[plan.source.long()]
+            elements = self._elements(layer, query).bfloat16()
+            fixed = plan, self.message.products, sent, kept_by_message, active, squares
+            sums = gpu.Sums.apply(x, elements, low, heads, *fixed)
+            x = advance(x, list(sums), degrees, summed, self.log_degree, *self._layer(layer))
+            active = adjacency.arrived(active, sent)
+        return x
+
+    def _fast(self, function: Callable[..., Tensor], adjacency: Adjacency) -> Callable[..., Tensor]:
+        """Return a function as it is, or compiled where all entities take part each time."""
+        dense = adjacency.plan is not None and self.message.products and can_compile(self.device.type)
+        return compiled(function, dynamic=False) if dense else function
+
+    def _layer(self, layer: int) -> tuple[Tensor, ...]:
+        tables = self.aggregate, self.own, self.bias, self.norm_weight, self.norm_bias
+        return tuple(table[layer] for table in tables)
+
+    def _elements(self, layer: int, query: Float[Tensor, "b size n"]) -> Float[Tensor, "r b w n"]:
+        """$g_{l,p}(r)$ of every relation, for each question."""
+        numbers = F.linear(query.flatten(1), self.relation_weight[layer], self.relation_bias[layer])
+        numbers = numbers.view(len(query), self.n_relations, self.message.width, self.n)
+        return self.message.elements(numbers.transpose(0, 1).contiguous())
+
+    def _sums(
+        self, layer: int, x: States, query: Float[Tensor, "b size n"], edges: Adjacency
+    ) -> list[Float[Tensor, "rows b size n"]]:
+        """Return the sums of the messages into each entity and, where these are asked for, of squares."""
+        elements = self._elements(layer, query)
+        sources = (edges.source @ x.flatten(1)).view(-1, *x.shape[1:])
+        moves = (edges.relation @ elements.flatten(1)).view(-1, *elements.shape[1:])
+        messages = self.message.move(sources, moves).flatten(1)
+        powers = [messages, messages.square()] if "std" in self.config.aggregation else [messages]
+        return [(edges.target @ power).view(-1, *x.shape[1:]) for power in powers]
+
+
+def update(
+    x: States,
+    sums: list[States],
+    degrees: Float[Tensor, " v"],
+    summed: bool,
+    log_degree: Float[Tensor, ""],
+    aggregate: Float[Tensor, "three_d parts_d"],
+    own: Float[Tensor, "d d"],
+    bias: Float[Tensor, " d"],
+    norm_weight: Float[Tensor, " d"],
+    norm_bias: Float[Tensor, " d"],
+) -> States:
+    """Return the states after a layer, of the states before it and the sums of what arrived."""
+    old, total = x.flatten(2), sums[0].flatten(2)
+    counts = 1.0 if summed else degrees[:, None, None]
+    arrived = (old != 0).any(-1, keepdim=True) | (total != 0).any(-1, keepdim=True)
+    mean = total / counts
+    features = [mean]
+    if len(sums) > 1:
+        variance = sums[1].flatten(2) / counts - mean.square()
+        features.append(variance.clamp(min=_LEAST_VARIANCE).sqrt())
+    scale = (_log(degrees) / log_degree)[:, None, None].to(x.dtype)
+    m = F.linear(torch.cat(features, dim=-1).to(x.dtype), aggregate.to(x.dtype))
+    first, more, less = m.chunk(3, dim=-1)
+    y = first + scale * more + less / scale + F.linear(old, own.to(x.dtype), bias.to(x.dtype))
+    y = F.layer_norm(y.float(), y.shape[-1:], norm_weight, norm_bias).relu()
+    return ((old + y) * arrived).to(x.dtype).view_as(x)
+
+
+def _perceptron(
+    x: States,
+    query: Float[Tensor, "b hidden"],
+    read: Float[Tensor, "hidden d"],
+    write: Float[Tensor, "1 hidden"],
+) -> Scores:
+    """Return the scores of entities by their states, and by what the perceptron reads of the query."""
+    hidden = (F.linear(x.flatten(2), read.to(x.dtype)) + query.to(x.dtype)).relu()
+    return F.linear(hidden, write.to(x.dtype))[..., 0].float().T
+
+
+def _at_heads(query: Float[Tensor, "b size n"], places: Ids, count: int) -> States:
+    """$X_0$: the query where the head is, else 0."""
+    each = torch.arange(len(query), device=query.device)
+    return query.new_zeros(count, *query.shape).index_put((places, each), query)
+
+
+def _log(degrees: Float[Tensor, " v"]) -> Float[Tensor, " v"]:
+    return degrees.log() + 0.5
+
+
+def _log_degrees(adjacency: Adjacency) -> Float[Tensor, " v"]:
+    return _log(adjacency.degrees + 1)
+
+
+def _spread(
+    x: States, entities: Int[Tensor, " v"], rows: Int[Tensor, " rows"]
+) -> Float[Tensor, "rows b size n"]:
+    """Return states among those of more entities, which are 0."""
+    if len(entities) == len(rows):
+        return x
+    return x.new_zeros(len(rows), *x.shape[1:]).index_copy(0, torch.searchsorted(rows, entities), x)
+
+
+class PathScorer(Scorer):
+    """The scores by all paths from the head; nothing is kept from one question to the next."""
+
+    def __init__(self, model: Paths) -> None:
+        self.model, self.workers, self.name = model, model.workers, model.spec.name
+        self.n_entities, self.n_relations, self.device = model.n_entities, model.n_relations, model.device
+        self.adjacency = model.adjacency.to(model.device)
+
+    @property
+    def cost(self) -> int:
+        """A message costs as much as a score; a GPU has done with them as soon."""
+        messages = self.model.config.layers * len(self.adjacency.target.rows.items)
+        return self.n_entities if self.device.type == "cuda" else max(self.n_entities, messages)
+
+    @property
+    def at_once(self) -> int:
+        """As many as there is memory for; a GPU is busy with fewer."""
+        most = self.model.most_questions
+        return min(most, _ON_GPU) if self.device.type == "cuda" else most
+
+    @torch.no_grad()
+    def scores(self, heads: Ids, relations: Ids) -> Scores:
+        """Some questions at a time, as memory allows."""
+        size, count = self.at_once, len(heads)
+        if self.device.type == "cuda":  # loops are compiled for one size
+            heads, relations = (F.pad(x, (0, -count % size), value=0) for x in (heads, relations))
+        parts = zip(heads.split(size), relations.split(size), strict=True)
+        return torch.cat([self.model(h, r, self.adjacency) for h, r in parts])[:count]
+
+    @torch.no_grad()
+    def scores_of(self, heads: Ids, relations: Ids, candidates: Int[Tensor, "b k"]) -> Float[Tensor, "b k"]:
+        """A question costs the same for all candidates, so those asked for are picked from all."""
+        asked, rows = torch.unique(torch.stack([heads, relations]), dim=1, return_inverse=True)
+        return self.scores(*asked.unbind(0))[rows].gather(1, candidates)
