@@ -287,14 +287,14 @@ def _backward(
             y2 += 2 * z2 * q2
             y3 += 2 * z3 * q3
         d0, d1, d2, d3 = _moved(y0, y1, y2, y3, g0, -g1, -g2, -g3, D, E, LEFT)
-        piece = piece.to(tl.int64)
-        store(dx + piece * B * M * N + at, N, ok, d0, d1, d2, d3, D)
+        row = piece.to(tl.int64)
+        store(dx + row * B * M * N + at, N, ok, d0, d1, d2, d3, D)
         if E > 0:
             if LEFT:
                 d0, d1, d2, d3 = _product(y0, y1, y2, y3, x0, -x1, -x2, -x3, D)
             else:
                 d0, d1, d2, d3 = _product(x0, -x1, -x2, -x3, y0, y1, y2, y3, D)
-            store(dg + piece * B * J * N + of, N, ok, d0, d1, d2, d3, E)
+            store(dg + row * B * J * N + of, N, ok, d0, d1, d2, d3, E)
 
 
 @triton.jit
