@@ -140,6 +140,13 @@ class Config:
     train: TrainConfig = field(default_factory=TrainConfig)
     rerank: RerankConfig = field(default_factory=RerankConfig)
 
+    @property
+    def size(self) -> str:
+        """How large the model is, in words."""
+        if self.model.name.casefold().startswith("paths"):
+            return f"{self.paths.layers} layers, d = {self.paths.d}"
+        return f"k = {self.model.k}"
+
     def __post_init__(self) -> None:
         for key, value in dotted(self).items():
             if get_origin(_kinds()[key]) is Annotated:
@@ -210,8 +217,16 @@ def parse_setting(text: str) -> dict[str, Any]:
     try:
         parsed = tomllib.loads(f"value = {value.strip()}")
     except (ValueError, RecursionError):
-        parsed = {}
+        parsed = _number(value.strip())
     return current(nested(key.strip(), parsed["value"] if parsed.keys() == {"value"} else value.strip()))
+
+
+def _number(text: str) -> dict[str, float]:
+    """Read a number that TOML would have otherwise, such as .5."""
+    try:
+        return {"value": float(text)} if text[:1] in ".+-" else {}
+    except ValueError:
+        return {}
 
 
 def nested(key: str, value: Any) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def naive(model, edges, head, relation):
                 variance = messages.square().mean(0) - messages.mean(0).square()
                 features.append(variance.clamp(min=1e-6).sqrt())
             m = torch.cat(features)
-            c = (torch.tensor(float(len(messages))).log() + 0.5) / model.log_degree
+            c = (torch.tensor(float(len(messages))).log() + 0.5) / model.log_degree[0]
             c1, c2, c3 = model.aggregate[layer].chunk(3)
             y = c1 @ m + c * (c2 @ m) + (c3 @ m) / c + model.own[layer] @ states[v] + model.bias[layer]
             y = torch.nn.functional.layer_norm(

@@ -7,16 +7,8 @@ import modulekge
 from modulekge.config import make_config, nested
 from modulekge.machine import free_memory
 from modulekge.models.spec import MODELS, named
-from modulekge.run.defaults import (
-    DEFAULT_MODEL,
-    Choice,
-    Load,
-    Machine,
-    Size,
-    Times,
-    choose,
-    default_minutes,
-)
+from modulekge.run.defaults import DEFAULT_MODEL, choose, default_minutes
+from modulekge.run.load import Choice, Machine, Size, Times, load_of
 from modulekge.run.plan import NO_RECIPE, plan, resolve
 
 GIB = 2**30
@@ -48,7 +40,7 @@ def at(a_pass, validation=0.0):
 def test_every_size_gets_settings_that_fit_into_memory(name, machine):
     size = SIZES[name]
     config = config_of(size, machine)
-    load = Load.of(size, machine, config)
+    load = load_of(size, machine, config)
     assert load.bytes <= machine.memory / 2 or load.reals <= 8
     assert config.train.eval_every <= config.train.epochs
     assert (config.train.patience > 0) == (size.valid > 0)

@@ -8,8 +8,8 @@ from safetensors.torch import load_file, save_file
 
 from modulekge.data.registry import open_dataset
 from modulekge.errors import DataError, RunError
-from modulekge.run.defaults import Size
 from modulekge.run.folder import RunFolder
+from modulekge.run.load import Size
 from modulekge.run.plan import NO_RECIPE, plan, resolve
 
 

@@ -47,7 +47,8 @@ class Predictor:
     @cached_property
     def calibration(self) -> Calibration | None:
         """What makes probabilities of scores, where the run was calibrated."""
-        found, folder = self.run.folder.calibration(), self.run.folder
+        folder = self.run.folder
+        found = None if self.run.elsewhere else folder.calibration()  # which is fitted to the run's own graph
         if found and found.fitted_to not in ("", scored_by(self.run)):
             finding = f"{folder.calibration_file}: fitted to other weights"
             raise RunError(

@@ -69,6 +69,15 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="A setting, such as train.epochs=5; repeatable."),
 ]
+OtherGraph = Annotated[
+    str | None,
+    typer.Option(
+        "--graph",
+        metavar="DATA",
+        help="Ask a run of paths about another graph whose relations it knows; nothing is trained.",
+        autocompletion=completion.datasets,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 All = Annotated[bool, typer.Option("--all", help="Show every relation.")]
 
@@ -98,7 +107,7 @@ def command(
             home = import_module(options.__module__.replace(".cli.", ".commands."))
             getattr(home, options.__name__)(**given)
 
-        takes_graph = "graph" in inspect.signature(options).parameters
+        takes_graph = options.__annotations__.get("graph") is GraphOptions
         of.command(name, epilog=epilog)(_with_graph(run) if takes_graph else run)
         return run
 

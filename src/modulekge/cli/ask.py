@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from modulekge.choices import FEW, PICTURES, TABLES
-from modulekge.cli.app import Columns, Json, RunArgument, app, command
+from modulekge.cli.app import Columns, Json, OtherGraph, RunArgument, app, command
 
 Out = Annotated[Path | None, typer.Option(help=f"Write a new file instead of a table: {', '.join(TABLES)}.")]
 
@@ -17,6 +17,7 @@ def predict(
     head: Annotated[str | None, typer.Option(help="An entity, by name or label.")] = None,
     relation: Annotated[str | None, typer.Option(help="A relation, by name or label.")] = None,
     tail: Annotated[str | None, typer.Option(help="An entity, by name or label.")] = None,
+    graph: OtherGraph = None,
     k: Annotated[
         int | None, typer.Option("-k", help=f"How many answers; default: {FEW}.", show_default=False)
     ] = None,

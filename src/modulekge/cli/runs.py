@@ -7,7 +7,7 @@ import typer
 
 from modulekge.choices import TRACKERS
 from modulekge.cli import completion
-from modulekge.cli.app import Json, RunArgument, Settings, command
+from modulekge.cli.app import Json, OtherGraph, RunArgument, Settings, command
 from modulekge.cli.graph import GraphOptions
 
 Track = Annotated[
@@ -67,6 +67,7 @@ def evaluate(
     split: Annotated[
         str, typer.Option(help="train, valid or test.", autocompletion=completion.splits)
     ] = "test",
+    graph: OtherGraph = None,
     every: Annotated[
         bool,
         typer.Option("--all", help="Rank every triple, also of a very large split; show every relation."),

@@ -15,6 +15,7 @@ from modulekge.cli.graph import split_columns
 from modulekge.commands.graph import print_found, print_notes, print_untrained
 from modulekge.commands.runs import make_calibration, on_device
 from modulekge.config import RerankConfig, make_config
+from modulekge.data.registry import open_facts
 from modulekge.errors import ConfigError, QuestionError
 from modulekge.evaluation.rerank import MOST_QUESTIONS, WEIGHTS, Weighed, weigh
 from modulekge.explanations.explanation import explain as explain_by_name
@@ -31,6 +32,7 @@ def predict(
     head: str | None,
     relation: str | None,
     tail: str | None,
+    graph: str | None,
     k: int | None,
     new: bool,
     typed: bool,
@@ -41,7 +43,7 @@ def predict(
     """Answer (head, relation, ?), (?, relation, tail) or (head, ?, tail) by name; known facts are marked."""
     question = Question(head, relation, tail)
     _check_out(out)
-    asked = _asked(run)
+    asked = _asked(run, graph)
     _say_uncalibrated(asked)
     if coverage is None:
         answers = asked.predict_many([question], k, "exclude" if new else "mark", _types(typed))[0]
@@ -141,9 +143,11 @@ def _check_out(out: Path | None) -> None:
         check_target(out, WRITERS)
 
 
-def _asked(path: Path) -> Predictor:
-    """Load a run to be asked, and say what there is to know of its graph."""
+def _asked(path: Path, graph: str | None = None) -> Predictor:
+    """Load a run to be asked, about another graph if one is named; say what there is to know of that."""
     run = on_device(load(path))
+    if graph:
+        run = run.along(open_facts(graph, run.dataset))
     print_notes(run.dataset)
     if unfinished := run.folder.unfinished():
         typer.echo(f"{path}: {unfinished}; 'modulekge resume {path}' goes on", err=True)
@@ -151,7 +155,9 @@ def _asked(path: Path) -> Predictor:
 
 
 def _say_uncalibrated(asked: Predictor) -> None:
-    if asked.calibration is None and len(asked.run.dataset.valid):
+    if asked.run.elsewhere:
+        typer.echo("no probabilities: they are fitted to the graph that the run was trained on", err=True)
+    elif asked.calibration is None and len(asked.run.dataset.valid):
         path = asked.run.folder.path
         typer.echo(f"no probabilities: 'modulekge calibrate {path}' makes them", err=True)
 

@@ -4,9 +4,10 @@ import json
 from itertools import chain
 
 from modulekge import render
+from modulekge.models.messages import is_message
 from modulekge.models.references import reference
+from modulekge.models.spec import MODELS, PATHS, named, specs
 from modulekge.models.spec import parametrization as parametrization_named
-from modulekge.models.spec import specs
 from modulekge.models.table import ABLATIONS, COMPARED, CORRECTED, INTERPRETATIONS, TABLE_1, same_rows
 
 
@@ -35,6 +36,12 @@ def models(parametrization: str, cite: bool, as_json: bool) -> None:
     out.print("Rows of Table 1 that differ from the paper's", style="bold")
     for name, difference in CORRECTED.items():
         out.print(f"- {name} {difference}")
+    others = [name for name, spec in MODELS.items() if not is_message(spec)]
+    out.print("\nRows along paths", style="bold")
+    out.print(
+        f"- {PATHS}-ROW sends messages along the edges by the row, such as {PATHS}-ModulE-HH; {PATHS} alone"
+    )
+    out.print(f"  is {named(PATHS).name}. Not as messages: {', '.join(others)}")
     out.print("\nOne row under several names", style="bold")
     for names in same_rows():
         out.print("- " + " = ".join(names))

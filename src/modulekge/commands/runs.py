@@ -18,6 +18,7 @@ from modulekge.cli.graph import GraphOptions
 from modulekge.commands.graph import open_graph, print_notes
 from modulekge.config import parse_setting, write_config
 from modulekge.data.benchmarks import Split
+from modulekge.data.registry import open_dataset
 from modulekge.errors import ConfigError, EndedError, LostError
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.evaluate import evaluate as evaluate_model
@@ -106,7 +107,7 @@ def _train(
                 err.print(f"stopped after epoch {stopped}; 'modulekge resume {folder.path}' goes on")
                 err.print("or ask it as it is; 'modulekge evaluate' and 'modulekge calibrate' measure it")
                 return
-        tracking.finish(evaluate(folder.path, "test", every=False, as_json=as_json))
+        tracking.finish(evaluate(folder.path, "test", None, every=False, as_json=as_json))
     if not workers().is_main:
         return
     if many():
@@ -130,7 +131,7 @@ def _watch(
         return 0
     config, err = folder.config(), render.console(stderr=True)
     device = pick_device(config.train.device)
-    err.print(f"{config.model.name} (k = {config.model.k}) on {config.data}, {device}, {folder.path}")
+    err.print(f"{config.model.name} ({config.size}) on {config.data}, {device}, {folder.path}")
     display = render.TrainingDisplay(config.train.epochs, first.epoch)
     with display, _gentle_interrupt(display.progress.console) as interrupted:
         for event in chain([first], events):
@@ -194,9 +195,11 @@ def _end(number: int, frame: Any) -> None:
     raise lost()
 
 
-def evaluate(run: Path, split: str, every: bool, as_json: bool) -> Report:
+def evaluate(run: Path, split: str, graph: str | None, every: bool, as_json: bool) -> Report:
     """Rank the questions of a split and report MRR, Hits@K and MR, with the protocol."""
     loaded = on_device(load(run, workers(RunFolder.existing(run).config().train.shards)))
+    if graph:
+        loaded = loaded.along(open_dataset(graph))
     whole = loaded.dataset[split]  # which refuses what is no split
     triples = whole if every else ranked_triples(loaded.scorer, loaded.dataset, cast(Split, split))
     with render.progress_display("ranking", 2 * len(triples), lambda ranks: len(ranks.above)) as watch:
@@ -209,7 +212,8 @@ def evaluate(run: Path, split: str, every: bool, as_json: bool) -> Report:
                 render.console().print(render.report_view(report, every))
         finally:
             loaded.check_current()
-            loaded.folder.save_report(report)
+            if not loaded.elsewhere:  # a report is of the run's own graph
+                loaded.folder.save_report(report)
     return report
 
 

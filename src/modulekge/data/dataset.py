@@ -1,7 +1,7 @@
 """A knowledge graph in ids: two vocabularies and three splits."""
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
@@ -11,6 +11,7 @@ from modulekge.data.filter_index import FilterIndex
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import DataError
 from modulekge.shapes import Triples
+from modulekge.suggest import nearest
 
 ENOUGH = 20  # facts of a relation from which what none of them shows is taken to be no fact
 
@@ -70,6 +71,23 @@ class Dataset:
         """Return the triples, then their reciprocals $(t, r + |R|, h)$."""
         shift = torch.tensor([0, len(self.relations), 0])
         return torch.cat([triples, triples.flip(1) + shift])
+
+    def with_relations(self, relations: Vocabulary) -> "Dataset":
+        """Return the graph with the numbers of another one's relations, which have to hold all of its own."""
+        ids = {name: i for i, name in enumerate(relations.names)}
+        for name in self.relations.names:
+            if name not in ids:
+                near = nearest(name, ids, 1)
+                hint = f"did you mean {near[0]!r}? Else leave" if near else "leave"
+                raise DataError(f"{self.name}: relation {name!r} is not known; {hint} its facts out")
+        place = torch.tensor([ids[name] for name in self.relations.names])
+
+        def moved(triples: Triples) -> Triples:
+            heads, own, tails = triples.unbind(1)
+            return torch.stack([heads, place[own], tails], dim=1)
+
+        train, valid, test = moved(self.train), moved(self.valid), moved(self.test)
+        return replace(self, relations=relations, train=train, valid=valid, test=test)
 
     def split_of(self, triple: tuple[int, int, int]) -> Split | None:
         """Return the split that holds a triple, if any does."""

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from rich.console import Console
 from rich.progress import wrap_file
 
@@ -29,10 +30,22 @@ from modulekge.data.benchmarks import (
     named,
 )
 from modulekge.data.dataset import Dataset
-from modulekge.data.reading import read_dataset
+from modulekge.data.reading import name_of, read_dataset, read_facts
 from modulekge.errors import DataError
 
 LARGEST = 1 << 30  # bytes of a file, packed or not; no benchmark has one of a tenth of that
+
+
+def open_facts(where: str | Path, known: Dataset | None = None) -> Dataset:
+    """Return a graph all of whose triples are facts, to be asked with what was learned on a ``known`` one."""
+    if Path(where).exists():
+        facts = read_facts(Path(where), known=known)
+        triples = facts.triples
+        graph = facts.entities, facts.relations, triples, triples[:0], triples[:0]
+        return Dataset(name_of(Path(where)), *graph, notes=facts.notes)
+    dataset = open_dataset(where)
+    triples = torch.cat([dataset[split] for split in SPLITS])
+    return replace(dataset, train=triples, valid=triples[:0], test=triples[:0])
 
 
 def open_dataset(

@@ -102,7 +102,7 @@ pipeline_tag: graph-ml
 
 {reference(spec)}
 
-{sizes["entities"]:,} entities, {sizes["relations"]:,} relations, {run.model.size}.
+{sizes["entities"]:,} entities, {sizes["relations"]:,} relations, {run.config.size}.
 Graph: {name}, SHA-256 of names and triples {graph}.
 
 ## Use

@@ -241,11 +241,6 @@ class Embedding(Model):
         return self.spec.words(), self.tied
 
     @property
-    def size(self) -> str:
-        """See :attr:`Model.size`."""
-        return f"k = {self.k}"
-
-    @property
     def width(self) -> int:
         """See :attr:`Model.width`."""
         return self.spec.query_size * self.k

@@ -23,10 +23,11 @@ class Message:
     spec: ModelSpec
 
     def __post_init__(self) -> None:
-        for action in (self.spec.scaling, self.spec.rotation):
-            if action.operation.weighs and not action.group.trivial:
-                finding = f"{action.name} is not linear in what it moves, so it cannot act along a path"
-                raise ConfigError(f"model {self.spec.name}: {finding}; choose another row")
+        if not is_message(self.spec):
+            finding = (
+                f"{self.spec.scaling.name} is not linear in what it moves, so it cannot act along a path"
+            )
+            raise ConfigError(f"model {self.spec.name}: {finding}; choose another row")
 
     @property
     def parts(self) -> tuple[tuple[Group, Action], ...]:
@@ -65,6 +66,13 @@ class Message:
     def _widths(self) -> list[int]:
         return [0 if action.group.trivial else action.group.width for _, action in self.parts]
 
+    @property
+    def terms(self) -> int:
+        """Products that move a component of a state: 1 over R, 4 over H."""
+        return max(
+            1, *(min(group.size, size) for (group, _), size in zip(self.parts, self._widths, strict=True))
+        )
+
     def elements(self, numbers: Numbers) -> Elements:
         """Return the elements that numbers name: those of the scaling, then those of the rotation."""
         named = zip(self.parts, numbers.split(self._widths, dim=-2), strict=True)
@@ -83,6 +91,11 @@ class Message:
             moved.append(state)
         y = torch.cat(moved, dim=-2) if len(moved) > 1 else moved[0]
         return y * reached(x) if adds else y
+
+
+def is_message(spec: ModelSpec) -> bool:
+    """Whether relations of a row do nothing but move, so that they can act one after another."""
+    return not any(action.operation.weighs for action in (spec.scaling, spec.rotation))
 
 
 def reached(x: Elements) -> Float[Tensor, "*rows 1 1"]:

@@ -30,11 +30,6 @@ class Model(nn.Module, ABC):
 
     @property
     @abstractmethod
-    def size(self) -> str:
-        """How large the model is, in words."""
-
-    @property
-    @abstractmethod
     def width(self) -> int:
         """Numbers with which an entity is scored."""
 

@@ -14,9 +14,10 @@ No number belongs to an entity: whoever is in the graph can be asked about.
 
 from collections.abc import Callable
 from math import sqrt
+from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
@@ -32,7 +33,9 @@ from modulekge.workers import ALONE, Workers
 
 _HIDDEN = 64  # of the last perceptron
 _LEAST_VARIANCE = 1e-6
-_NUMBERS = {"cpu": 1 << 25, "cuda": 1 << 32}  # of messages at a time
+_MOST_REACHED = 0.7  # share of all states, up to which those that are reached are worked out alone
+MOST_NUMBERS = 1 << 22  # of messages at a time on a CPU: as many as its caches help with
+_MOST_ON_GPU = 1 << 32
 _ON_GPU = 64  # questions at a time
 States = Float[Tensor, "v b size n"]  # of entities, for each question
 
@@ -74,17 +77,12 @@ class Paths(Model):
         self.hidden = table(_HIDDEN, 2 * d)
         self.hidden_bias = table(_HIDDEN)
         self.output = table(1, _HIDDEN)
-        self.log_degree = nn.Parameter(_log_degrees(adjacency).mean(), requires_grad=False)
+        self.log_degree = nn.Parameter(_log_degrees(adjacency).mean()[None], requires_grad=False)
 
     @property
     def d(self) -> int:
         """Numbers of a state."""
         return self.message.size * self.n
-
-    @property
-    def size(self) -> str:
-        """See :attr:`Model.size`."""
-        return f"{self.config.layers} layers, d = {self.d}"
 
     @property
     def width(self) -> int:
@@ -133,7 +131,7 @@ class Paths(Model):
     def most_questions(self) -> int:
         """How many questions to ask at once, that the messages of a layer may lie in memory."""
         messages = max(1, len(self.adjacency.source.rows.items), self.n_entities)
-        return max(1, _NUMBERS[self.device.type] // (messages * self.d))
+        return max(1, (_MOST_ON_GPU if self.device.type == "cuda" else MOST_NUMBERS) // (messages * self.d))
 
     def scorer(self) -> "PathScorer":
         """See :meth:`Model.scorer`."""
@@ -174,7 +172,7 @@ class Paths(Model):
             here = torch.searchsorted(rows, heads.contiguous()), torch.arange(len(heads), device=heads.device)
             sums = [total.index_put(here, query**power, True) for power, total in enumerate(sums, 1)]
             x, entities = _spread(x, entities, rows), rows
-            x = update(x, sums, degrees[rows], summed, self.log_degree, *self._layer(layer))
+            x = _update_reached(x, sums, degrees[rows], summed, self.log_degree, *self._layer(layer))
         return entities, x
 
     def _dense_states(self, heads: Ids, query: Float[Tensor, "b size n"], adjacency: Adjacency) -> States:
@@ -192,7 +190,8 @@ class Paths(Model):
             elements = self._elements(layer, query).bfloat16()
             fixed = plan, self.message.products, sent, kept_by_message, active, squares
             sums = gpu.Sums.apply(x, elements, low, heads, *fixed)
-            x = advance(x, list(sums), degrees, summed, self.log_degree, *self._layer(layer))
+            flat = x.flatten(2), [total.flatten(2) for total in sums], degrees[:, None, None]
+            x = advance(*flat, summed, self.log_degree, *self._layer(layer)).view_as(x)
             active = adjacency.arrived(active, sent)
         return x
 
@@ -224,32 +223,46 @@ class Paths(Model):
 
 
 def update(
-    x: States,
-    sums: list[States],
-    degrees: Float[Tensor, " v"],
+    x: Float[Tensor, "*rows d"],
+    sums: list[Float[Tensor, "*rows d"]],
+    degrees: Float[Tensor, "*_rows 1"],
     summed: bool,
-    log_degree: Float[Tensor, ""],
+    log_degree: Float[Tensor, " 1"],
     aggregate: Float[Tensor, "three_d parts_d"],
     own: Float[Tensor, "d d"],
     bias: Float[Tensor, " d"],
     norm_weight: Float[Tensor, " d"],
     norm_bias: Float[Tensor, " d"],
-) -> States:
+) -> Float[Tensor, "*rows d"]:
     """Return the states after a layer, of the states before it and the sums of what arrived."""
-    old, total = x.flatten(2), sums[0].flatten(2)
-    counts = 1.0 if summed else degrees[:, None, None]
-    arrived = (old != 0).any(-1, keepdim=True) | (total != 0).any(-1, keepdim=True)
-    mean = total / counts
+    counts = 1.0 if summed else degrees
+    arrived = _nonzero(x) | _nonzero(sums[0])
+    mean = sums[0] / counts
     features = [mean]
     if len(sums) > 1:
-        variance = sums[1].flatten(2) / counts - mean.square()
+        variance = sums[1] / counts - mean.square()
         features.append(variance.clamp(min=_LEAST_VARIANCE).sqrt())
-    scale = (_log(degrees) / log_degree)[:, None, None].to(x.dtype)
+    scale = (_log(degrees) / log_degree).to(x.dtype)
     m = F.linear(torch.cat(features, dim=-1).to(x.dtype), aggregate.to(x.dtype))
     first, more, less = m.chunk(3, dim=-1)
-    y = first + scale * more + less / scale + F.linear(old, own.to(x.dtype), bias.to(x.dtype))
+    y = first + scale * more + less / scale + F.linear(x, own.to(x.dtype), bias.to(x.dtype))
     y = F.layer_norm(y.float(), y.shape[-1:], norm_weight, norm_bias).relu()
-    return ((old + y) * arrived).to(x.dtype).view_as(x)
+    return ((x + y) * arrived).to(x.dtype)
+
+
+def _update_reached(x: States, sums: list[States], degrees: Float[Tensor, " v"], *rest: Any) -> States:
+    """Return the same, worked out for those entities and questions alone that a path has joined."""
+    flat, totals = x.flatten(2).flatten(0, 1), [total.flatten(2).flatten(0, 1) for total in sums]
+    degree = degrees.repeat_interleave(x.shape[1])[:, None]
+    rows = (_nonzero(flat) | _nonzero(totals[0]))[:, 0].nonzero()[:, 0]
+    if len(rows) > _MOST_REACHED * len(flat):
+        return update(flat, totals, degree, *rest).view_as(x)
+    few = update(flat[rows], [total[rows] for total in totals], degree[rows], *rest)
+    return torch.zeros_like(flat).index_copy(0, rows, few).view_as(x)
+
+
+def _nonzero(x: Float[Tensor, "*rows d"]) -> Bool[Tensor, "*rows 1"]:
+    return (x != 0).any(-1, keepdim=True)
 
 
 def _perceptron(
@@ -269,7 +282,7 @@ def _at_heads(query: Float[Tensor, "b size n"], places: Ids, count: int) -> Stat
     return query.new_zeros(count, *query.shape).index_put((places, each), query)
 
 
-def _log(degrees: Float[Tensor, " v"]) -> Float[Tensor, " v"]:
+def _log(degrees: Float[Tensor, "*rows"]) -> Float[Tensor, "*rows"]:
     return degrees.log() + 0.5
 
 

@@ -1,8 +1,9 @@
 """Where each model was proposed."""
 
-from modulekge.models.spec import ModelSpec
+from modulekge.models.spec import PATHS, ModelSpec
 
 _REFERENCES = {
+    PATHS: "Zhu, Zhang, Xhonneux, Tang: Neural Bellman-Ford Networks. NeurIPS 2021",
     "ModulE": "Chai, Shi: ModulE: Module Embedding for Knowledge Graphs. arXiv 2203.04702, 2022",
     "TransE": "Bordes et al.: Translating Embeddings for Modeling Multi-relational Data. NIPS 2013",
     "DistMult": "Yang et al.: Embedding Entities and Relations for Learning and Inference in Knowledge "
@@ -29,4 +30,6 @@ _REFERENCES = {
 
 def reference(spec: ModelSpec) -> str:
     """Return the publication in which a row, or the row it is a form of, was proposed."""
-    return _REFERENCES[spec.name.split("-")[0]]
+    name = spec.name.removeprefix(f"{PATHS}-")
+    proposed = _REFERENCES[name.split("-")[0]]
+    return f"{_REFERENCES[PATHS]}; its messages: {proposed}" if spec.along_paths else proposed

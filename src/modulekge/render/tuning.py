@@ -9,7 +9,7 @@ from rich.table import Table
 
 from modulekge.render.progress import Live
 from modulekge.render.terminal import format_number, live_console, new_table
-from modulekge.run.defaults import Choice, Times
+from modulekge.run.load import Choice, Times
 from modulekge.studies.tuning import Trial
 from modulekge.wording import duration
 

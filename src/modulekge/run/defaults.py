@@ -4,16 +4,14 @@ docs/training.md has the rules as a table, on what they rest and what they gave.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, log2, log10, sqrt
 from typing import Any
 
-import torch
-
 from modulekge.config import Config, holds, make_config, nested
-from modulekge.data.dataset import Dataset
-from modulekge.machine import free_memory
 from modulekge.models.spec import COLUMNS, ModelSpec, named, spec_of
+from modulekge.run.load import Choice, Load, Machine, Size, Times, load_of
+from modulekge.run.path_defaults import choose_paths
 from modulekge.wording import duration
 
 DEFAULT_MODEL = "ModulE-RC"
@@ -35,115 +33,7 @@ _DRAWN_PENALTY = 0.1  # share of the penalty where candidates are drawn: passes 
 _TRAINING = 0.75  # share of the time that training may take; the rest is for what comes after it
 _EPOCH_SECONDS = 40  # that an epoch may take on a CPU: after it there is a model to ask
 _MEMORY = 0.5  # share of the free memory that training may take
-# Copies of the tables: weights, gradients, Adagrad's sums, means, and what is written to disk; with drawn
-# candidates there are gradients of some rows alone
-_COPIES, _COPIES_DRAWN = 8, 4
-_MOVES = 6  # of the tables in a step: entities made, gradients brought back, Adagrad
-# On a thread of a CPU and on a GPU: multiplications and additions per second in products of matrices,
-# bytes moved per second, and seconds that a step takes however small (docs/performance.md)
-_SPEEDS = {"cpu": (2.5e10, 5e9, 5e-3), "cuda": (4e13, 2e12, 5e-4)}
 _HOPELESS = 4  # times too slow by the estimate, and no step is timed to find out
-
-
-@dataclass(frozen=True)
-class Size:
-    """How large a graph is: entities, triples to train on, triples to validate with."""
-
-    entities: int
-    train: int
-    valid: int
-
-    @classmethod
-    def of(cls, dataset: Dataset) -> "Size":
-        """Count a data set."""
-        return cls(len(dataset.entities), len(dataset.train), len(dataset.valid))
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What there is to train on: the kind of device, threads of the CPU, free bytes on the device."""
-
-    kind: str
-    threads: int
-    memory: int
-
-    @classmethod
-    def at(cls, device: torch.device) -> "Machine":
-        """Look at a device."""
-        return cls(device.type, torch.get_num_threads(), free_memory(device))
-
-    @property
-    def words(self) -> str:
-        """The machine as a reader would call it."""
-        threads = "one CPU thread" if self.threads == 1 else f"{self.threads} CPU threads"
-        return "a GPU" if self.kind == "cuda" else threads
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A setting that a rule chose: its dotted key, its value, the reason."""
-
-    key: str
-    value: Any
-    reason: str
-
-
-@dataclass(frozen=True)
-class Load:
-    """What it takes to train a row with k blocks on a graph: bytes and seconds, estimated."""
-
-    size: Size
-    machine: Machine
-    spec: ModelSpec
-    k: int
-    batch: int
-    candidates: int  # scored for each question
-
-    @classmethod
-    def of(cls, size: Size, machine: Machine, config: Config) -> "Load":
-        """Return what a run with these settings takes."""
-        candidates = size.entities if config.loss.candidates == "all" else config.loss.negatives
-        return cls(size, machine, spec_of(config.model), config.model.k, config.train.batch, candidates)
-
-    @property
-    def reals(self) -> int:
-        """Numbers of an entity that meet a query."""
-        return self.k * self.spec.query_size
-
-    @property
-    def bytes(self) -> float:
-        """What the tables of entities take, with all that is kept beside them."""
-        stored = self.k * sum(group.width for group in self.spec.entity_groups)
-        copies = _COPIES if self.candidates >= self.size.entities else _COPIES_DRAWN
-        return 4.0 * self.size.entities * (copies * stored + 2 * self.reals)
-
-    @property
-    def steps(self) -> int:
-        """Steps of an epoch."""
-        return ceil(2 * self.size.train / self.batch)
-
-    @property
-    def times(self) -> "Times":
-        """A pass: three products of matrices, the tables moved, its steps. A validation: one product."""
-        touched = self.size.entities if self.candidates == self.size.entities else self.candidates
-        flops = 6.0 * 2 * self.size.train * self.candidates * self.reals
-        moved = self.steps * _MOVES * 4.0 * touched * self.reals
-        validating = 2.0 * 2 * self.size.valid * self.size.entities * self.reals
-        return Times(self._seconds(flops, moved, self.steps), self._seconds(validating, 0.0, 1))
-
-    def _seconds(self, flops: float, moved: float, steps: int) -> float:
-        rate, bandwidth, each = _SPEEDS[self.machine.kind]
-        threads = self.machine.threads if self.machine.kind == "cpu" else 1
-        return flops / (rate * threads) + moved / (bandwidth * threads) + each * steps
-
-
-@dataclass(frozen=True)
-class Times:
-    """Seconds of a pass over the questions, and of a validation; measured by taking steps, or reckoned."""
-
-    a_pass: float
-    validation: float
-    measured: bool = False
 
 
 Pace = Callable[[Config], Times]
@@ -171,6 +61,8 @@ def choose(
     own_row = any(asked.get("model", {}).get(key) for key in ("name", *COLUMNS))
     spec = spec_of(make_config([asked]).model) if own_row else named(DEFAULT_MODEL)
     budget = _TRAINING * 60 * (minutes or default_minutes(size))
+    if spec.along_paths:
+        return choose_paths(size, machine, asked, budget, pace)
     always = [
         *([] if own_row else [Choice("model.name", spec.name, "near the best on every graph tuned for")]),
         Choice("model.scalar_scale", 0.1, "gets going sooner than smaller numbers"),
@@ -185,7 +77,7 @@ def choose(
     for choices in (steps := list(_ladder(size, machine, spec, asked))):
         config = _with([*always, *choices], asked)
         longest = budget / _LEAST_PASSES["all" if config.loss.candidates == "all" else "drawn"]
-        times = Load.of(size, machine, config).times
+        times = load_of(size, machine, config).times
         if pace and (choices is steps[-1] or times.a_pass < _HOPELESS * longest):
             times = pace(config)
         if times.a_pass <= longest:

@@ -12,7 +12,8 @@ from modulekge.evaluation.evaluate import rank
 from modulekge.machine import held_memory
 from modulekge.models.paths import Paths
 from modulekge.run.checkpoint import begin
-from modulekge.run.defaults import Load, Machine, Pace, Size, Times
+from modulekge.run.defaults import Pace
+from modulekge.run.load import Machine, Size, Times, load_of
 from modulekge.training.fit import make_step, valid_questions
 from modulekge.training.optimizers import begin_epoch, pick_device
 from modulekge.training.questions import Questions
@@ -43,14 +44,14 @@ def needs(dataset: Dataset, config: Config, pace: Pace) -> Estimate:
     """Reckon the memory of a training, and where it fits its time by the pace of this machine."""
     device = pick_device(config.train.device)
     machine = Machine.at(device)
-    memory = int(Load.of(Size.of(dataset), machine, config).bytes)
+    memory = int(load_of(Size.of(dataset), machine, config).bytes)
     seconds = pace(config).a_pass / config.train.parts if memory < machine.memory else None
     return Estimate(str(device), held_memory() + memory, machine.memory, seconds, config.train.epochs)
 
 
 def reckoned(dataset: Dataset, config: Config) -> Times:
     """Return how long training and validating take by estimate alone."""
-    return Load.of(Size.of(dataset), Machine.at(pick_device(config.train.device)), config).times
+    return load_of(Size.of(dataset), Machine.at(pick_device(config.train.device)), config).times
 
 
 class Pacer:
@@ -65,7 +66,7 @@ class Pacer:
             config, data="", train=replace(config.train, epochs=1, eval_every=1, patience=0, parts=1)
         )
         device = pick_device(config.train.device)
-        load = Load.of(Size.of(self._dataset), Machine.at(device), config)
+        load = load_of(Size.of(self._dataset), Machine.at(device), config)
         quick = config.train.epochs / config.train.parts * load.times.a_pass < _QUICK
         if quick or device.type != "cpu" or many() or load.bytes > load.machine.memory:
             return load.times

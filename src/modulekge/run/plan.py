@@ -1,16 +1,20 @@
 """Settings resolved: defaults, then a recipe or what rules choose, then what was asked for."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from modulekge.config import Config, current, make_config, merge, nested, read_config
+from modulekge.config import Config, current, dotted, holds, make_config, merge, nested, read_config
 from modulekge.data.dataset import Dataset
 from modulekge.errors import ConfigError
+from modulekge.models.messages import Message
 from modulekge.models.spec import COLUMNS, ModelSpec, named, parametrization, row, spec_of
-from modulekge.run.defaults import Choice, Machine, Pace, Size, Times, choose
+from modulekge.run.defaults import Pace, choose
 from modulekge.run.estimate import Pacer
+from modulekge.run.load import Choice, Machine, Size, Times
+from modulekge.run.path_defaults import left_out
 from modulekge.run.recipes import find_recipe, recipe_at_hand
 from modulekge.training.optimizers import check_matmul, pick_device
 
@@ -67,6 +71,8 @@ def plan(
     if recipe in (None, NO_RECIPE):
         machine = Machine.at(pick_device(wanted.train.device))
         choices = choose(Size.of(dataset), machine, asked, minutes, pace)
+        if spec_of(wanted.model).along_paths and not holds(asked, "paths.left_out"):
+            choices = (*choices, left_out(dataset))
         config = make_config([*(nested(c.key, c.value) for c in choices), asked], "settings")
     else:
         config = make_config([read_config(recipe), asked], str(recipe))
@@ -99,11 +105,41 @@ def check_asked(
 def check_settings(config: Config) -> None:
     """Refuse settings that contradict each other or this machine, before anything is made of them."""
     spec = spec_of(config.model)
+    if spec.along_paths:
+        _check_paths(config)
     if config.model.reciprocal == "tied":
         spec.check_tieable()
     if config.loss.relation_prediction:
         spec.check_linear()
     check_matmul(config.train.precision, pick_device(config.train.device))
+
+
+def _check_paths(config: Config) -> None:
+    """Refuse what a model of paths does not do."""
+    Message(spec_of(config.model))
+    usual = Config()
+    for key, wanted in (
+        ("loss.kind", "softmax"),
+        ("loss.candidates", "all"),
+        ("loss.targets", "one"),
+        ("loss.smoothing", 0.0),
+        ("loss.relation_prediction", 0.0),
+        ("loss.degree_weight", 0.0),
+        ("loss.subsampling", 0.0),
+        ("regularizer.weight", 0.0),
+        ("train.dropout", 0.0),
+        ("train.plateau_steps", 0),
+        ("model.bias", False),
+        ("model.reciprocal", usual.model.reciprocal),
+        ("rerank.inverse", 0.0),
+        ("rerank.hubness", 0.0),
+        ("rerank.prior", 0.0),
+    ):
+        if (found := dotted(config)[key]) != wanted:
+            raise ConfigError(
+                f"{key} = {found}: is for embeddings, and {config.model.name} sends messages along paths; "
+                f"set {key} = {json.dumps(wanted)}"
+            )
 
 
 def _in_full(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,8 +14,10 @@ from modulekge.evaluation import evaluate as ranking
 from modulekge.evaluation.report import Report
 from modulekge.models.embedding import Embedding
 from modulekge.models.model import Model
+from modulekge.models.paths import Paths
 from modulekge.models.reranked import Reranked
 from modulekge.models.scorer import Scorer
+from modulekge.run.checkpoint import adjacency_of
 from modulekge.run.folder import RunFolder
 from modulekge.workers import ALONE, Workers
 
@@ -29,6 +31,7 @@ class Run:
     dataset: Dataset
     model: Model
     state: tuple[int, ...] | None = None  # of the folder when it was read
+    elsewhere: bool = False  # on another graph than the one it was trained on
 
     @cached_property
     def scorer(self) -> Scorer:
@@ -55,6 +58,18 @@ class Run:
     def on(self, device: torch.device) -> "Run":
         """Return the run with its model moved to a device."""
         return replace(self, model=self.model.to(device))
+
+    def along(self, graph: Dataset) -> "Run":
+        """Return the run on the facts of train of another graph whose relations it knows: nothing is trained.
+
+        >>> run.along(modulekge.open_dataset("another.tsv"))  # doctest: +SKIP
+        """
+        if not isinstance(self.model, Paths):
+            finding = f"{self.name} knows the entities it was trained with and no others"
+            raise RunError(f"{self.folder.path}: {finding}; train a model of paths, such as --model Paths")
+        dataset = graph.with_relations(self.dataset.relations)
+        model = self.model.along(adjacency_of(dataset, self.config.paths))
+        return replace(self, dataset=dataset, model=model, elsewhere=True)
 
     def check_current(self) -> None:
         """Refuse to keep what was found with settings or weights that are not in the folder any more."""
