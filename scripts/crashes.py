@@ -31,9 +31,12 @@ import torch
 
 from modulekge import cli
 
-SETTINGS = {"model.k": 4, "train.epochs": 8, "train.eval_every": 2, "train.batch": 2048, "train.ema": 0.9}
-TRAIN = ["train", "world", "--model", "ModulE-RC", "--recipe", "none", "--out", "run"]
-TRAIN += [part for key, value in SETTINGS.items() for part in ("--set", f"{key}={value}")]
+SETTINGS = {"train.epochs": 8, "train.eval_every": 2, "train.ema": 0.9}
+MODELS = {
+    "ModulE-RC": {"model.k": 4, "train.batch": 2048},
+    "Paths": {"paths.layers": 1, "paths.d": 4, "train.batch": 64, "train.parts": 40, "paths.dropout": 0.1},
+}
+TRAIN = ["train", "world", "--recipe", "none", "--out", "run"]
 TIMES = ("seconds", "triples_per_second", "train_seconds")  # all that may differ
 ENDED = "has had its"  # epochs, and its reports: a kill came when all was kept
 AIMS = {  # functions of the program, and how often a training enters them
@@ -290,6 +293,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--model", choices=MODELS, default="ModulE-RC", help="that is trained")
     parser.add_argument("--kills", type=int, default=50, help="of trainings")
     parser.add_argument("--others", type=int, default=3, help="of each other command that writes")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
@@ -297,6 +301,9 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     draw = random.Random(args.seed)
+    for key, value in {**SETTINGS, **MODELS[args.model]}.items():
+        TRAIN.extend(["--set", f"{key}={value}"])
+    TRAIN.extend(["--model", args.model])
     print(json.dumps({"seed": args.seed}), flush=True)
     kinds: dict[str, list[dict[str, Any]]] = {"trainings": [], "others": []}
     with tempfile.TemporaryDirectory() as here:

@@ -13,11 +13,12 @@ from modulekge.data.registry import open_dataset
 from modulekge.errors import ConfigError
 from modulekge.evaluation.evaluate import rank
 from modulekge.evaluation.metrics import metrics
+from modulekge.models.paths import Paths
 from modulekge.models.spec import MODELS
 from modulekge.run.checkpoint import begin
+from modulekge.training.fit import make_step
 from modulekge.training.optimizers import begin_epoch
 from modulekge.training.questions import Questions
-from modulekge.training.step import Step
 from modulekge.workers import part, workers
 
 STEPS = 8
@@ -45,6 +46,14 @@ CASES = {
     **{name: {"model.name": name} for name in MODELS},
     **{name: {"model.name": "ModulE-HH", **settings} for name, settings in OPTIONS.items()},
     "HAKE, logistic": {"model.name": "HAKE", "loss.kind": "logistic"},
+    "Paths": {
+        "model.name": "Paths",
+        "paths.layers": 2,
+        "paths.d": 8,
+        "train.optimizer": "adam",
+        "train.lr": 0.003,
+        "steps": 3,
+    },
 }
 
 
@@ -54,8 +63,8 @@ def outcome(settings, shards=0):
     steps = settings.pop("steps", STEPS)
     config, dataset = make_config([nested(k, v) for k, v in settings.items()]), open_dataset("world")
     model, optimizer = begin(config, dataset)
-    questions = Questions.of(dataset, config.loss, model.entity_scalar.device)
-    step = Step(model, questions, optimizer, config)
+    questions = Questions.of(dataset, config.loss, model.device, known=isinstance(model, Paths))
+    step = make_step(model, questions, optimizer, config)
     begin_epoch(optimizer, config.train, 1)
     # The last of them has fewer questions than there may be processes
     rows = [*islice(batches(len(questions.triples), config.train.batch, 0, 1), steps), torch.tensor([5])]
@@ -65,7 +74,8 @@ def outcome(settings, shards=0):
         step(batch.to(questions.triples.device))
         losses.append(step.mean(len(batch)))
     ranks = rank(model.scorer(), dataset.questions("valid")[:150], dataset.known)
-    total = sum(float(model.workers.sum(table.detach().sum())[0]) for table in model.entity_tables)
+    tables = model.parameters() if isinstance(model, Paths) else model.entity_tables
+    total = sum(float(model.workers.sum(table.detach().sum())[0]) for table in tables)
     return {"losses": losses, "weights": total, "metrics": metrics(ranks.rank("bottom"))}
 
 

@@ -18,7 +18,9 @@ def alone():
 
 
 @pytest.mark.parametrize(
-    ("processes", "names"), [(2, ()), (4, ("ModulE-HH", "HAKE", "TransE", *OPTIONS))], ids=["all", "some"]
+    ("processes", "names"),
+    [(2, ()), (4, ("ModulE-HH", "HAKE", "TransE", "Paths", *OPTIONS))],
+    ids=["all", "some"],
 )
 def test_processes_train_what_one_trains(processes, names, alone, tmp_path):
     """Two hold the entities between them; of four, two pairs do, and each is asked half of a batch."""

@@ -25,8 +25,10 @@ ROOT = Path(__file__).parents[2]
 SMALL = {"model.k": 4, "train.epochs": 6, "train.batch": 7, "train.eval_every": 2}
 
 
-def test_killed_at_random_moments_a_training_ends_with_the_same_bits():
-    command = [sys.executable, ROOT / "scripts" / "crashes.py", "--kills", "3", "--others", "0"]
+@pytest.mark.parametrize("model", ["ModulE-RC", "Paths"])
+def test_killed_at_random_moments_a_training_ends_with_the_same_bits(model):
+    command = [sys.executable, ROOT / "scripts" / "crashes.py", "--model", model]
+    command += ["--kills", "3", "--others", "0"]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     print(done.stdout)  # with the seed
     assert done.returncode == 0, done.stdout + done.stderr

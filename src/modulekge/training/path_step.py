@@ -38,12 +38,16 @@ class PathStep:
         self._epoch, self._done = epoch, 0
         self._model.workers.broadcast_([table.detach() for table in self._weights])
 
-    @repeatable()
     def __call__(self, rows: Ids) -> None:
-        """Take one step."""
-        model, train = self._model, self._config.train
+        """Take one step, at the rate of its place in the schedule."""
+        train = self._config.train
         set_rate(self._optimizer, train, self._epoch, self._done * train.parts / len(self._questions.triples))
         self._done += len(rows)
+        self._take(rows)
+
+    @repeatable()
+    def _take(self, rows: Ids) -> None:
+        model = self._model
         batch, own = self._questions.batch(rows), model.workers.questions(len(rows))
         self._optimizer.zero_grad()
         value = self._total.new_zeros(())
