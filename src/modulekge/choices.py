@@ -4,7 +4,7 @@ FEW = 10  # answers, where it is not said how many
 EXPORT_FORMATS = ("numpy", "parquet", "word2vec", "hub", "index", "rdf")
 PARAMETRIZATIONS = ("normalised", "exponential", "angles")
 PICTURES = (".png", ".svg")
-SEARCH_SPACES = ("paper", "wide")
+SEARCH_SPACES = ("paper", "wide", "paths")
 STUDIES = (
     "results", "ablation", "relations", "size", "convergence", "extended", "best", "interpretations",
 )  # fmt: skip

@@ -15,7 +15,10 @@ from modulekge.cli.graph import GraphOptions
 @command(epilog="Example: modulekge tune UMLS --trials 30 --minutes 20 --workers 2")
 def tune(
     graph: GraphOptions,
-    space: Annotated[str, typer.Option(help=f"What to search: {' or '.join(SEARCH_SPACES)}.")] = "wide",
+    space: Annotated[
+        str | None,
+        typer.Option(help=f"What to search: {', '.join(SEARCH_SPACES)}; default: wide, or as the model is."),
+    ] = None,
     model: Annotated[str | None, typer.Option(help="Search the settings of this model only.")] = None,
     trials: Annotated[int, typer.Option(min=1, help="How many trainings, counting earlier ones.")] = 50,
     minutes: Annotated[float, typer.Option(min=0.0, help="Begin none after so long.")] = 60.0,

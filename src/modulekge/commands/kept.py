@@ -54,7 +54,7 @@ def add(
     found = {"run": str(folder.path), **addition.counts(), "drift": moved and asdict(moved)}
     print_found(found, lambda: render.addition_view(addition.counts(), moved), as_json)
     unmoved = addition.counts()["between_known"]
-    if unmoved and not refresh:
+    if unmoved and not refresh and not source.model.spec.along_paths:  # along which they count at once
         err.print(f"facts between known entities ({unmoved:,}) move nothing; --refresh 5 trains on them")
     err.print(render.kept_in(folder.path))
 

@@ -24,7 +24,7 @@ from modulekge.studies.study import made_by
 
 def tune(
     graph: GraphOptions,
-    space: str,
+    space: str | None,
     model: str | None,
     trials: int,
     minutes: float,
@@ -40,6 +40,7 @@ def tune(
     if model:
         fixed.insert(0, {"model": {"name": named(model).name}})
     check_asked(None, fixed)
+    space = space or ("paths" if model and named(model).along_paths else "wide")
     dataset = open_graph(graph)
     print_notes(dataset)
     folder = out or Path("runs") / f"tune-{dataset.name}-{space}"

@@ -178,7 +178,7 @@ class Paths(Model):
     def _dense_states(self, heads: Ids, query: Float[Tensor, "b size n"], adjacency: Adjacency) -> States:
         """Return the states of all entities, by the kernels of a GPU; what is not reached sends nothing."""
         gpu, plan = kernels("modulekge.kernels.messages_triton", self.query), adjacency.plan
-        advance = self._fast(update, adjacency)
+        advance = self._fast(_update_all, adjacency)
         degrees, squares = adjacency.degrees + 1, "std" in self.config.aggregation
         summed = self.config.aggregation == "sum"
         kept, kept_by_message = adjacency.kept
@@ -236,7 +236,6 @@ def update(
 ) -> Float[Tensor, "*rows d"]:
     """Return the states after a layer, of the states before it and the sums of what arrived."""
     counts = 1.0 if summed else degrees
-    arrived = _nonzero(x) | _nonzero(sums[0])
     mean = sums[0] / counts
     features = [mean]
     if len(sums) > 1:
@@ -247,22 +246,33 @@ def update(
     first, more, less = m.chunk(3, dim=-1)
     y = first + scale * more + less / scale + F.linear(x, own.to(x.dtype), bias.to(x.dtype))
     y = F.layer_norm(y.float(), y.shape[-1:], norm_weight, norm_bias).relu()
-    return ((x + y) * arrived).to(x.dtype)
+    return (x + y).to(x.dtype)
+
+
+def _update_all(
+    x: Float[Tensor, "*rows d"], sums: list[Float[Tensor, "*rows d"]], *rest: Any
+) -> Float[Tensor, "*rows d"]:
+    """Return the same, and 0 where no path has arrived."""
+    return update(x, sums, *rest) * _arrived(x, sums)
 
 
 def _update_reached(x: States, sums: list[States], degrees: Float[Tensor, " v"], *rest: Any) -> States:
     """Return the same, worked out for those entities and questions alone that a path has joined."""
     flat, totals = x.flatten(2).flatten(0, 1), [total.flatten(2).flatten(0, 1) for total in sums]
     degree = degrees.repeat_interleave(x.shape[1])[:, None]
-    rows = (_nonzero(flat) | _nonzero(totals[0]))[:, 0].nonzero()[:, 0]
+    arrived = _arrived(flat, totals)
+    rows = arrived[:, 0].nonzero()[:, 0]
     if len(rows) > _MOST_REACHED * len(flat):
-        return update(flat, totals, degree, *rest).view_as(x)
+        return (update(flat, totals, degree, *rest) * arrived).view_as(x)
     few = update(flat[rows], [total[rows] for total in totals], degree[rows], *rest)
     return torch.zeros_like(flat).index_copy(0, rows, few).view_as(x)
 
 
-def _nonzero(x: Float[Tensor, "*rows d"]) -> Bool[Tensor, "*rows 1"]:
-    return (x != 0).any(-1, keepdim=True)
+def _arrived(x: Float[Tensor, "*rows d"], sums: list[Float[Tensor, "*rows d"]]) -> Bool[Tensor, "*rows 1"]:
+    """Say where a path has arrived: where a state, or the sum of what came in, is not 0."""
+    largest = [torch.linalg.vector_norm(y.detach(), torch.inf, -1, keepdim=True) for y in (x, sums[0])]
+    found: Tensor = (largest[0] != 0) | (largest[1] != 0)
+    return found
 
 
 def _perceptron(

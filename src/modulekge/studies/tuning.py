@@ -40,7 +40,7 @@ class Between:
     high: float
 
 
-Space = Mapping[str, tuple[Any, ...] | Between]
+Space = Mapping[str, Any]  # a tuple of values for a key, or Between
 SPACES: dict[str, Space] = {
     # What the authors of ModulE say they searched, and the batches they ended with
     "paper": {
@@ -65,6 +65,14 @@ SPACES: dict[str, Space] = {
         "regularizer.weight": Between(0.0005, 0.1),
         "loss.targets": ("one", "all"),
     },
+    "paths": {
+        "model.name": ("Paths-DistMult", "Paths-ComplEx", "Paths-ModulE-RC", "Paths-ModulE-HH"),
+        "paths.layers": (3, 4, 6),
+        "paths.d": (16, 32, 64),
+        "paths.aggregation": ("mean-std", "mean", "sum"),
+        "paths.dropout": (0.0, 0.1, 0.2),
+        "train.lr": Between(0.001, 0.01),
+    },
 }
 
 
@@ -86,7 +94,8 @@ class Search:
         fixed: dict[str, Any] = {}
         for layer in settings:
             fixed = merge(fixed, layer)
-        train = resolve(dataset, None, [fixed], NO_RECIPE).train
+        usual = {} if holds(fixed, "model.name") else nested("model.name", space["model.name"][0])
+        train = resolve(dataset, None, [usual, fixed], NO_RECIPE).train
         free = {key: values for key, values in space.items() if not holds(fixed, key)}
         dataset.check_split("valid", "to compare trials by; hold some out")
         if not free:
