@@ -141,9 +141,14 @@ class Config:
     rerank: RerankConfig = field(default_factory=RerankConfig)
 
     @property
+    def along_paths(self) -> bool:
+        """Whether the model sends messages along paths, and has no vectors of entities."""
+        return self.model.name.casefold().startswith("paths")
+
+    @property
     def size(self) -> str:
         """How large the model is, in words."""
-        if self.model.name.casefold().startswith("paths"):
+        if self.along_paths:
             return f"{self.paths.layers} layers, d = {self.paths.d}"
         return f"k = {self.model.k}"
 

@@ -43,7 +43,7 @@ def model_of(triples, row="DistMult", whole_pairs=False, **settings):
 
 def naive(model, edges, head, relation):
     """The scores of all entities for one question, by the formula, from a list of edges (u, p, v)."""
-    size, n = model.message.size, model.n
+    size, n = model.message.size, model.k
     query = model.query[relation]
     boundary = [query if v == head else torch.zeros(model.d) for v in range(model.n_entities)]
     states = [state.clone() for state in boundary]

@@ -15,6 +15,7 @@ class Model(nn.Module, ABC):
 
     spec: ModelSpec
     n_entities: int
+    k: int  # blocks of an element
     workers: Workers
     held: slice  # the entities whose weights this process has
 

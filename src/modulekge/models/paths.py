@@ -59,13 +59,13 @@ class Paths(Model):
             adjacency.n_entities,
             slice(0, adjacency.n_entities),
         )
-        self.n_relations, self.n = n_relations, max(1, config.d // self.message.size)
+        self.n_relations, self.k = n_relations, max(1, config.d // self.message.size)
         layers, d, parts = config.layers, self.d, len(config.aggregation.split("-"))
 
         def table(*shape: int) -> nn.Parameter:
             return nn.Parameter(torch.empty(shape))
 
-        named = self.message.width * self.n
+        named = self.message.width * self.k
         self.query = table(n_relations, d)
         self.relation_weight = table(layers, n_relations * named, d)
         self.relation_bias = table(layers, n_relations * named)
@@ -82,7 +82,7 @@ class Paths(Model):
     @property
     def d(self) -> int:
         """Numbers of a state."""
-        return self.message.size * self.n
+        return self.message.size * self.k
 
     @property
     def width(self) -> int:
@@ -139,12 +139,12 @@ class Paths(Model):
 
     def samples(self) -> Tensor:
         """See :meth:`Model.samples`."""
-        return self._elements(0, self.query[:1].view(1, self.message.size, self.n))
+        return self._elements(0, self.query[:1].view(1, self.message.size, self.k))
 
     def forward(self, heads: Ids, relations: Ids, adjacency: Adjacency | None = None) -> Scores:
         """Return the score of every entity, by paths in the graph or in a part of it."""
         adjacency = self.adjacency if adjacency is None else adjacency
-        query = self.query[relations].view(-1, self.message.size, self.n)
+        query = self.query[relations].view(-1, self.message.size, self.k)
         entities, x = self._states(heads, query, adjacency)
         hidden = F.linear(query.flatten(1), self.hidden[:, self.d :], self.hidden_bias)
         near = self._fast(_perceptron, adjacency)(x, hidden, self.hidden[:, : self.d], self.output)
@@ -207,7 +207,7 @@ class Paths(Model):
     def _elements(self, layer: int, query: Float[Tensor, "b size n"]) -> Float[Tensor, "r b w n"]:
         """$g_{l,p}(r)$ of every relation, for each question."""
         numbers = F.linear(query.flatten(1), self.relation_weight[layer], self.relation_bias[layer])
-        numbers = numbers.view(len(query), self.n_relations, self.message.width, self.n)
+        numbers = numbers.view(len(query), self.n_relations, self.message.width, self.k)
         return self.message.elements(numbers.transpose(0, 1).contiguous())
 
     def _sums(

@@ -88,7 +88,7 @@ def _line(path: Path, name: str) -> RunLine:
         fields |= {
             "data": config.data,
             "model": config.rerank.named(config.model.name),
-            "k": config.model.k,
+            "k": None if config.along_paths else config.model.k,
         }
         fields["started"] = str(read_json(path / "run.json").get("started", ""))
         records, report = folder.records(), folder.report()

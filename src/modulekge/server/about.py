@@ -27,7 +27,7 @@ def run_summary(name: str, run: Run, triples: int) -> RunSummary:
         name=name,
         data=run.dataset.name,
         model=run.name,
-        k=run.config.model.k,
+        k=run.model.k,
         entities=len(run.dataset.entities),
         relations=len(run.dataset.relations),
         triples=triples,

@@ -92,9 +92,8 @@ class ServedRun:
     @cached_property
     def _on_cpu(self) -> Run:
         """The run for what is computed there whatever the device: explanations and algebra."""
-        model = self.run.embedding
-        on_cpu = model.entity_scalar.device.type == "cpu"
-        return self.run if on_cpu else replace(self.run, model=deepcopy(model).cpu())
+        model = self.run.model
+        return self.run if model.device.type == "cpu" else replace(self.run, model=deepcopy(model).cpu())
 
     @cached_property
     def summary(self) -> RunSummary:
@@ -110,9 +109,10 @@ class ServedRun:
         """Build what answers need, so that nobody waits for it; what is damaged shows here."""
         self.lookup.prepare()
         entities, relations = self.run.dataset.entities.names, self.run.dataset.relations.names
-        self.predictor.predict_many(
-            [Question(entities[0], relations[0]), Question(entities[0], None, entities[0])]
-        )
+        asked = [Question(entities[0], relations[0])]
+        if not self.run.model.spec.along_paths:  # which ask for a relation as often as there are relations
+            asked.append(Question(entities[0], None, entities[0]))
+        self.predictor.predict_many(asked)
         _ = self.detail, self.answers, self.calls
         return self
 
