@@ -31,6 +31,7 @@ from modulekge.run.plan import resolve
 from modulekge.run.rerank import rerank_with
 from modulekge.run.run import Run, load
 from modulekge.run.train import continue_run, train
+from modulekge.training import fold
 from modulekge.training.records import EpochRecord
 
 TINY = {"model.k": 2, "train.epochs": 2, "train.batch": 5, "train.eval_every": 1}
@@ -317,6 +318,17 @@ KINDS = [
 
 @pytest.mark.parametrize(("model", "settings"), KINDS, ids=[name for name, _ in KINDS])
 def test_what_is_added_obeys_the_rules_of_the_graph(tmp_path, model, settings):
+    check_rules(tmp_path, model, settings)
+
+
+def test_where_old_entities_are_drawn_what_is_added_obeys_the_rules_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(fold, "_MOST_OLD", 8)
+    monkeypatch.setattr(fold, "_DRAWN_OLD", 12)
+    check_rules(tmp_path, *KINDS[0])
+
+
+def check_rules(tmp_path, model, settings):
+    """A new entity and a new relation follow from a fact or two what others follow from many."""
     run = train(towns(), model, {**LEARNED, **settings}, tmp_path / "run")
     facts = [("m4", "parent", "zoe"), ("zoe", "sibling", "a4")]
     facts += [(f"m{i}", "raises", f"{child}{i}") for i in range(7) for child in "ab"]

@@ -1,22 +1,26 @@
 """Rows of new entities and relations, fitted to a model whose other rows stay as they are."""
 
 import torch
+from jaxtyping import Int
 from torch import Tensor, nn, optim
 
 from modulekge.config import Config
 from modulekge.machine import repeatable
 from modulekge.models.embedding import Embedding
 from modulekge.shapes import Ids
-from modulekge.training.losses import LOSSES, average
+from modulekge.training.losses import LOSSES, Answers, average
 from modulekge.training.questions import Draw, Questions, answers_of
 from modulekge.training.step import asked
+
+_MOST_OLD, _DRAWN_OLD = 8192, 4096  # old entities up to which all are scored, and how many else
 
 
 class Fold:
     r"""$\theta_{new} \leftarrow \theta_{new} - \eta \nabla (\mathcal L + \Phi)$, against all entities.
 
     Old entities are built once, and have no gradients. What the run drew of its candidates is left out: every
-    entity is scored, but for those known to be true where the run leaves them out.
+    entity is scored, but for those known to be true where the run leaves them out. Of very many old ones,
+    softmax takes the answers and some that each step draws.
     """
 
     def __init__(
@@ -26,6 +30,7 @@ class Fold:
         self._model, self._questions, self._config = model, questions, config
         self._generator = torch.Generator(model.entity_scalar.device)
         self._first = len(old.entity_scalar)
+        self._draws = config.loss.kind == "softmax" and config.loss.smoothing == 0 and self._first > _MOST_OLD
         self._relations = [model.relation_scaling, model.relation_rotation]
         with torch.no_grad():
             self._table = model.entities(slice(self._first))
@@ -62,9 +67,13 @@ class Fold:
         b, m = len(heads), len(answers.rows)
         parts = slice(b), relations, slice(b, b + m), relations[answers.rows], slice(b + m, len(ids))
         queries, rest = asked(few, *parts, config, Draw(self._generator, b, slice(None)))
-        scores = self._scores(queries)
-        if config.loss.candidates != "all":
-            true = questions.known.of_questions(heads, relations)
+        columns = self._columns(answers)
+        scores = self._scores(queries, columns)
+        true = questions.known.of_questions(heads, relations) if config.loss.candidates != "all" else None
+        if columns is not None:
+            answers = Answers(answers.rows, torch.searchsorted(columns, answers.columns))
+            true = true and _among(columns, *true)
+        if true is not None:
             kept = scores[answers.rows, answers.columns]
             scores = scores.index_put(true, scores.new_full((), -torch.inf))
             scores = scores.index_put((answers.rows, answers.columns), kept)
@@ -109,12 +118,32 @@ class Fold:
                 rows.grad = torch.zeros_like(rows) if rows.grad is None else rows.grad
                 rows.grad.index_add_(0, ids[new] - self._first, part.grad[new])
 
-    def _scores(self, queries: Tensor) -> Tensor:
-        """Every query against the old entities, then against the new ones."""
+    def _columns(self, answers: Answers) -> Int[Tensor, " columns"] | None:
+        """Return which entities are scored, ascending: some old ones and all new ones; None: all."""
+        if not self._draws:
+            return None
+        device = self._table.device
+        drawn = torch.randint(self._first, (_DRAWN_OLD,), generator=self._generator, device=device)
+        new = torch.arange(self._first, self._model.n_entities, device=device)
+        columns: Tensor = torch.cat([drawn, answers.columns, new]).unique()
+        return columns
+
+    def _scores(self, queries: Tensor, columns: Int[Tensor, " columns"] | None = None) -> Tensor:
+        """Every query against the old entities, then against the new ones; or against some of the old."""
         model, score, (scalar, vector, bias) = self._model, self._model.spec.score, self._rows
-        tables = (self._table, model.spec.entity(scalar, vector))
+        old = slice(self._first) if columns is None else columns[columns < self._first]
+        tables = (self._table[old], model.spec.entity(scalar, vector))
         parts = [score.all_pairs(queries, table, model.score_weights) for table in tables if len(table)]
         scores = torch.cat(parts, dim=1)
         if len(model.entity_bias) == 0:
             return scores
-        return scores + torch.cat([model.entity_bias[: self._first], bias])
+        return scores + torch.cat([model.entity_bias[: self._first][old], bias])
+
+
+def _among(
+    columns: Int[Tensor, " columns"], rows: Int[Tensor, " pairs"], tails: Int[Tensor, " pairs"]
+) -> tuple[Int[Tensor, " _found"], Int[Tensor, " _found"]]:
+    """Return the pairs whose tail is among the columns, each with its column."""
+    places = torch.searchsorted(columns, tails).clamp(max=len(columns) - 1)
+    found = columns[places] == tails
+    return rows[found], places[found]
