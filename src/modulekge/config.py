@@ -79,6 +79,7 @@ class PathsConfig:
     layers: Annotated[int, 1, 64] = 6  # edges of the longest path
     d: Annotated[int, 1, 1 << 16] = 32  # numbers of a state
     aggregation: Literal["mean-std", "mean", "sum"] = "mean-std"  # of the messages that arrive
+    prior: Literal["none", "relations"] = "none"  # of a candidate: also by the relations that arrive at it
     left_out: Literal["triple", "pair"] = (
         "triple"  # while it is asked for: the triple, or all between its ends
     )

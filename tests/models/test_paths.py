@@ -75,7 +75,13 @@ def naive(model, edges, head, relation):
             new.append(states[v] + y if reached else torch.zeros(model.d))
         states = new
     hidden = [model.hidden @ torch.cat([x, query]) + model.hidden_bias for x in states]
-    return torch.stack([(model.output @ h.relu())[0] for h in hidden])
+    scores = torch.stack([(model.output @ h.relu())[0] for h in hidden])
+    if model.config.prior == "relations":
+        for v in range(model.n_entities):
+            arriving = [model.prior_arriving[p] for _, p, target in edges if target == v]
+            if arriving:
+                scores[v] += torch.stack(arriving).mean(0) @ model.prior_asked[relation]
+    return scores
 
 
 def edges_of(triples):
@@ -101,6 +107,22 @@ def test_aggregations_are_those_of_the_formula(aggregation):
     with torch.no_grad():
         found = model(torch.tensor([4]), torch.tensor([2]))[0]
         torch.testing.assert_close(found, naive(model, edges_of(triples), 4, 2), rtol=1e-4, atol=1e-5)
+
+
+def test_the_prior_is_that_of_the_formula():
+    triples = graph(4)
+    model = model_of(triples, prior="relations", layers=1)
+    with torch.no_grad():
+        found = model(torch.tensor([4]), torch.tensor([2]))[0]
+        torch.testing.assert_close(found, naive(model, edges_of(triples), 4, 2), rtol=1e-4, atol=1e-5)
+        asked = triples[5]
+        without = model.adjacency.without(model.adjacency.groups(*asked[:, None]))
+        never = model.along(
+            Adjacency.of(with_inverses(torch.cat([triples[:5], triples[6:]])), ENTITIES, 6, False)
+        )
+        torch.testing.assert_close(
+            model(asked[:1], asked[1:2], without), never(asked[:1], asked[1:2], never.adjacency)
+        )
 
 
 def test_gradients_are_those_of_the_formula():

@@ -7,7 +7,9 @@ $g_{l,p}(r) = A_{l,p} q_r + a_{l,p}$; $M_v$ the mean and deviation of the messag
 
 $X_{l,v} = X_{l-1,v} + \mathrm{relu}(\mathrm{norm}(C_1 M_v + c_v C_2 M_v + C_3 M_v / c_v + D X_{l-1,v} + b))$
 where a path has arrived, else $0$; $c_v$ is the logarithm of the degree beside its mean;
-$f_r(h, v) = \mathrm{MLP}(X_{L,v}, q_r)$. It is the Bellman-Ford iteration of NBFNet (Zhu et al. 2021).
+$f_r(h, v) = \mathrm{MLP}(X_{L,v}, q_r)$ and, with a prior, $+ \langle z_v, w_r \rangle$, where $z_v$ is the mean
+of learned $z_p$ over the edges $(u, p, v)$: what speaks for a candidate whoever asks. It is the Bellman-Ford
+iteration of NBFNet (Zhu et al. 2021).
 
 No number belongs to an entity: whoever is in the graph can be asked about.
 """
@@ -33,6 +35,7 @@ from modulekge.workers import ALONE, Workers
 
 _HIDDEN = 64  # of the last perceptron
 _LEAST_VARIANCE = 1e-6
+_PRIOR_SCALE = 0.3  # of the numbers with which a prior starts
 _MOST_REACHED = 0.7  # share of all states, up to which those that are reached are worked out alone
 MOST_NUMBERS = 1 << 22  # of messages at a time on a CPU: as many as its caches help with
 _MOST_ON_GPU = 1 << 32
@@ -77,6 +80,8 @@ class Paths(Model):
         self.hidden = table(_HIDDEN, 2 * d)
         self.hidden_bias = table(_HIDDEN)
         self.output = table(1, _HIDDEN)
+        kinds = n_relations if config.prior == "relations" else 0
+        self.prior_arriving, self.prior_asked = table(kinds, d), table(kinds, d)
         self.log_degree = nn.Parameter(_log_degrees(adjacency).mean()[None], requires_grad=False)
 
     @property
@@ -110,6 +115,8 @@ class Paths(Model):
         for name, table in self.named_parameters():
             if name == "query":
                 table.normal_(generator=generator)
+            elif name.startswith("prior"):
+                table.normal_(std=_PRIOR_SCALE, generator=generator)
             elif name == "norm_weight":
                 table.fill_(1.0)
             elif name == "norm_bias":
@@ -148,10 +155,19 @@ class Paths(Model):
         entities, x = self._states(heads, query, adjacency)
         hidden = F.linear(query.flatten(1), self.hidden[:, self.d :], self.hidden_bias)
         near = self._fast(_perceptron, adjacency)(x, hidden, self.hidden[:, : self.d], self.output)
+        prior = self._prior(relations, adjacency)
         if len(entities) == self.n_entities:
-            return near
+            return near + prior
         far = F.linear(hidden.relu(), self.output)  # of those that no path reaches
-        return far.expand(-1, adjacency.n_entities).index_copy(1, entities, near)
+        return far.expand(-1, adjacency.n_entities).index_copy(1, entities, near) + prior
+
+    def _prior(self, relations: Ids, adjacency: Adjacency) -> Scores | float:
+        r"""$\langle z_v, w_r \rangle$: how far what arrives at an entity makes it an answer."""
+        if self.prior_asked.numel() == 0:
+            return 0.0
+        arriving = adjacency.target @ (adjacency.relation @ self.prior_arriving)
+        arriving = arriving / adjacency.degrees.clamp(min=1)[:, None]
+        return F.linear(self.prior_asked[relations], arriving)
 
     def _states(
         self, heads: Ids, query: Float[Tensor, "b size n"], adjacency: Adjacency
