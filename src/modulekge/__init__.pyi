@@ -10,10 +10,10 @@ from modulekge.data.dataset import Dataset as Dataset
 from modulekge.data.registry import open_dataset as open_dataset
 from modulekge.evaluation.calibration import Calibration as Calibration
 from modulekge.evaluation.report import Report as Report
-from modulekge.explanations.explanation import Explanation as Explanation
 from modulekge.explanations.explanation import explain as explain
 from modulekge.explanations.relation_patterns import RelationPatterns as RelationPatterns
 from modulekge.explanations.relation_patterns import relation_patterns as relation_patterns
+from modulekge.explanations.values import Explanation as Explanation
 from modulekge.exports.formats import Export as Export
 from modulekge.exports.formats import export as export
 from modulekge.exports.index import EntityIndex as EntityIndex

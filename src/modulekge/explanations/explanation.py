@@ -1,103 +1,38 @@
 """Why a triple scores as it does: what of the training facts speaks for it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from modulekge.data.benchmarks import Split
 from modulekge.data.dataset import Dataset
 from modulekge.errors import QuestionError
-from modulekge.evaluation.evaluate import rank
+from modulekge.explanations.path_explanation import explain_by_paths
 from modulekge.explanations.paths import Evidence, Pattern, Walk, Walks, sample
+from modulekge.explanations.standing import standings
+from modulekge.explanations.values import (
+    Explanation,
+    Neighbour,
+    PathExplanation,
+    Route,
+    Support,
+    fact_of,
+    facts_of,
+)
 from modulekge.models.embedding import Embedding
-from modulekge.models.scorer import Scorer
+from modulekge.models.paths import Paths
 from modulekge.run.run import Run, load
 from modulekge.shapes import Entities, Triples
-
-Way = Literal["forward", "backward"]
 
 _MOST_FACTS = 1000  # of an entity, looked at as supports
 _MOST_PATTERNS = 60  # of paths, counted in the graph
 
 
-@dataclass(frozen=True)
-class Fact:
-    """A triple by its names, and as people call it."""
-
-    head: str
-    relation: str
-    tail: str
-    labels: tuple[str, str, str]
-
-
-@dataclass(frozen=True)
-class Standing:
-    """How an answer stands among all entities that are not known answers; ties count against it."""
-
-    rank: int
-    score: float
-
-
-@dataclass(frozen=True)
-class Support:
-    r"""A training fact and its influence $\langle \nabla f(fact), \nabla f(triple) \rangle$.
-
-    The gradients are those of the scores in both directions by the numbers of the triple's head and tail:
-    how much the triple's score rises with a step that raises the fact's. ``share`` is of the influence of
-    all facts that raise it.
-    """
-
-    fact: Fact
-    influence: float
-    share: float
-
-
-@dataclass(frozen=True)
-class Route:
-    """A path of training facts from head to tail, each with the side it is entered from.
-
-    ``evidence``: of other pairs that the same relations join, the share that the asked relation joins;
-    ``paths`` counts the paths of this pattern between head and tail.
-    """
-
-    facts: tuple[Fact, ...]
-    ways: tuple[Way, ...]
-    evidence: Evidence
-    paths: int
-
-
-@dataclass(frozen=True)
-class Neighbour:
-    """An entity whose embedding is near: by cosine (1 is nearest) or by the row's distance (0 is)."""
-
-    name: str
-    label: str
-    likeness: float
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """What speaks for a triple: its ranks, supporting facts, paths, and entities like its ends."""
-
-    triple: Fact
-    split: Split | None  # where the triple stands; None where it is new
-    as_tail: Standing  # of the tail among answers to (head, relation, ?)
-    as_head: Standing  # of the head among answers to (?, relation, tail)
-    supports: tuple[Support, ...]
-    candidates: int  # facts that were looked at as supports
-    facts_around: int  # facts there are around head and tail
-    routes: tuple[Route, ...]
-    near_head: tuple[Neighbour, ...]
-    near_tail: tuple[Neighbour, ...]
-
-
-def explain(run: Run | str | Path, head: str, relation: str, tail: str, k: int = 5) -> Explanation:
-    """Return what speaks for a triple, at most ``k`` of each kind.
+def explain(
+    run: Run | str | Path, head: str, relation: str, tail: str, k: int = 5
+) -> Explanation | PathExplanation:
+    """Return what speaks for a triple, at most ``k`` of each kind; of a model of paths, what it followed.
 
     >>> why = explain("runs/demo", "France", "borders", "Spain")  # doctest: +SKIP
     >>> why.as_tail.rank, why.supports[0].fact.labels  # doctest: +SKIP
@@ -106,36 +41,33 @@ def explain(run: Run | str | Path, head: str, relation: str, tail: str, k: int =
     if k < 1:
         raise QuestionError(f"k = {k}: ask for at least one of each kind")
     run = run if isinstance(run, Run) else load(run)
+    entities, relations = run.dataset.entities, run.dataset.relations
+    triple = entities.find(head), relations.find(relation), entities.find(tail)
+    if isinstance(run.model, Paths):
+        return explain_by_paths(run.model, run.dataset, triple, k)
+    return _explain_by_vectors(run, triple, k)
+
+
+def _explain_by_vectors(run: Run, triple: tuple[int, int, int], k: int) -> Explanation:
     dataset, model, walks = run.dataset, run.embedding, Walks(run.dataset)
-    entities, relations = dataset.entities, dataset.relations
-    h, r, t = entities.find(head), relations.find(relation), entities.find(tail)
-    there, back = _standings(run.scorer, dataset, (h, r, t))
-    facts, around = facts_around(dataset, (h, r, t))
-    influence = influences(model, facts, (h, r, t), len(relations))
+    h, _, t = triple
+    there, back = standings(run.scorer, dataset, triple)
+    facts, around = facts_around(dataset, triple)
+    influence = influences(model, facts, triple, len(dataset.relations))
     with torch.no_grad():
         table = model.entities()
     return Explanation(
-        _fact(dataset, (h, r, t)),
-        dataset.split_of((h, r, t)),
+        fact_of(dataset, triple),
+        dataset.split_of(triple),
         there,
         back,
         _supports(dataset, facts, influence, k),
         len(facts),
         around,
-        _routes(walks, (h, r, t), k),
+        _routes(walks, triple, k),
         _neighbours(run, table, h, k),
         _neighbours(run, table, t, k),
     )
-
-
-def _standings(scorer: Scorer, dataset: Dataset, triple: tuple[int, int, int]) -> list[Standing]:
-    """Return how the tail stands among tails, and the head among heads."""
-    h, r, t = triple
-    questions = torch.tensor([(h, r, t), (t, r + len(dataset.relations), h)])
-    ranks = rank(scorer, questions, dataset.known).rank("bottom").tolist()
-    heads, relations, tails = questions.unbind(1)
-    scores = scorer.scores_of(heads, relations, tails[:, None])[:, 0].tolist()
-    return [Standing(int(place), score) for place, score in zip(ranks, scores, strict=True)]
 
 
 def facts_around(dataset: Dataset, triple: tuple[int, int, int]) -> tuple[Triples, int]:
@@ -192,7 +124,7 @@ def _supports(
     total = float(influence.clamp(min=0).sum())
     best = influence.topk(min(k, len(facts)))
     return tuple(
-        Support(_fact(dataset, facts[i].tolist()), value, value / total)
+        Support(fact_of(dataset, facts[i].tolist()), value, value / total)
         for i, value in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         if value > 0
     )
@@ -215,14 +147,7 @@ def _routes(walks: Walks, triple: tuple[int, int, int], k: int) -> tuple[Route, 
 
 
 def _route(dataset: Dataset, walks: list[Walk], evidence: Evidence) -> Route:
-    n = len(dataset.relations)
-    facts: list[Fact] = []
-    ways: list[Way] = []
-    for start, relation, end in walks[0]:
-        forward = relation < n
-        facts.append(_fact(dataset, (start, relation, end) if forward else (end, relation - n, start)))
-        ways.append("forward" if forward else "backward")
-    return Route(tuple(facts), tuple(ways), evidence, len(walks))
+    return Route(*facts_of(dataset, walks[0]), evidence, len(walks))
 
 
 def _neighbours(run: Run, table: Entities, entity: int, k: int) -> tuple[Neighbour, ...]:
@@ -236,10 +161,3 @@ def _neighbours(run: Run, table: Entities, entity: int, k: int) -> tuple[Neighbo
         Neighbour(names.names[i], names.label(i), value)
         for i, value in zip(best.indices.tolist(), best.values.tolist(), strict=True)
     )
-
-
-def _fact(dataset: Dataset, triple: Sequence[int]) -> Fact:
-    h, r, t = triple
-    entities, relations = dataset.entities, dataset.relations
-    names = entities.names[h], relations.names[r], entities.names[t]
-    return Fact(*names, (entities.label(h), relations.label(r), entities.label(t)))

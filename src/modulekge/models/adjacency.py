@@ -55,6 +55,14 @@ class Adjacency:
         return len(self.target.rows.items)
 
     @property
+    def edges(self) -> Triples:
+        """The edges $(u, p, v)$ themselves, in the order of their messages."""
+        counts = _starts(self.target.columns).diff()
+        message = torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
+        sent = self.source.rows.items[message], self.relation.rows.items[message]
+        return torch.stack([*sent, self.target.columns.items], 1)
+
+    @property
     def degrees(self) -> Float[Tensor, " e"]:
         """How many edges end in each entity, without those that are left out."""
         starts, weights = _starts(self.target.rows), self.target.rows.weights

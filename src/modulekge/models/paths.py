@@ -220,6 +220,23 @@ class Paths(Model):
         tables = self.aggregate, self.own, self.bias, self.norm_weight, self.norm_bias
         return tuple(table[layer] for table in tables)
 
+    def sent(
+        self, layer: int, x: Float[Tensor, "m b size n"], relations: Int[Tensor, " m"], relation: int
+    ) -> Float[Tensor, "m b size n"]:
+        """Return the messages of single edges, from the states they start in, for one relation asked."""
+        query = self.query[relation].view(1, self.message.size, self.k)
+        return self.message.move(x, self._elements(layer, query).index_select(0, relations))
+
+    def after(self, layer: int, x: States, sums: list[States], degrees: Float[Tensor, " v"]) -> States:
+        """Return the states after a layer, of those before it and the sums of what arrived."""
+        summed = self.config.aggregation == "sum"
+        return _update_reached(x, sums, degrees, summed, self.log_degree, *self._layer(layer))
+
+    def read(self, x: States, relation: int) -> Scores:
+        """Return the scores of states, for one relation asked."""
+        hidden = F.linear(self.query[relation], self.hidden[:, self.d :], self.hidden_bias)
+        return _perceptron(x, hidden[None], self.hidden[:, : self.d], self.output)
+
     def _elements(self, layer: int, query: Float[Tensor, "b size n"]) -> Float[Tensor, "r b w n"]:
         """$g_{l,p}(r)$ of every relation, for each question."""
         numbers = F.linear(query.flatten(1), self.relation_weight[layer], self.relation_bias[layer])

@@ -6,16 +6,33 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from modulekge.explanations.explanation import Explanation, Fact, Neighbour, Route
 from modulekge.explanations.relation_patterns import Finding, RelationPatterns
+from modulekge.explanations.values import (
+    CarriedPath,
+    Explanation,
+    Fact,
+    Neighbour,
+    PathExplanation,
+    Route,
+)
 from modulekge.render.answers import called
 from modulekge.render.terminal import new_table
 
 _FEW_BELIEFS = 8
 
 
-def explanation_view(why: Explanation) -> RenderableType:
+def explanation_view(why: Explanation | PathExplanation) -> RenderableType:
     """One short block for each part."""
+    if isinstance(why, PathExplanation):
+        return Group(*_standing(why), "", *_carried(why))
+    h, _, t = why.triple.labels
+    return Group(
+        *_standing(why), "", *_supports(why), "", *_routes(why.routes), "",
+        _neighbours(h, why.near_head), _neighbours(t, why.near_tail),
+    )  # fmt: skip
+
+
+def _standing(why: Explanation | PathExplanation) -> Iterable[RenderableType]:
     known = {
         None: Text("new: in no split", "yellow"),
         "train": Text("known: a training fact", "green"),
@@ -24,11 +41,46 @@ def explanation_view(why: Explanation) -> RenderableType:
     h, r, t = why.triple.labels
     standing.add_row(f"{h}  {r}  ?", f"{why.as_tail.rank:,}", f"{why.as_tail.score:.3f}")
     standing.add_row(f"?  {r}  {t}", f"{why.as_head.rank:,}", f"{why.as_head.score:.3f}")
-    return Group(
-        Text.assemble((_words(why.triple), "bold"), "  ", known), standing, "",
-        *_supports(why), "", *_routes(why.routes), "",
-        _neighbours(h, why.near_head), _neighbours(t, why.near_tail),
-    )  # fmt: skip
+    return [Text.assemble((_words(why.triple), "bold"), "  ", known), standing]
+
+
+def _carried(why: PathExplanation) -> Iterable[RenderableType]:
+    """What was left out meanwhile, the paths that carried the score, and what their facts are worth."""
+    h, _, t = why.triple.labels
+    if why.left_out:
+        gone = "; ".join(map(_words, why.left_out))
+        yield Text(f"left out of the graph meanwhile, as in training: {gone}", "dim")
+    if not why.reached:
+        far = f"no path of up to {why.layers} facts leads from {h} to {t}: no fact speaks for this score,"
+        yield Text(f"{far} which is that of every entity out of reach", "yellow")
+    elif not why.routes:
+        yield Text(f"no path of up to {why.layers} facts raises this score", "dim")
+    else:
+        paths = new_table("paths that carried the score", " weight")
+        for route in why.routes:
+            paths.add_row(_walk(route), f"{route.weight:.3f}")
+        yield paths
+        yield Text("weight: mean gradient of the score by the edges of the path", "dim")
+        yield from _worth(why)
+
+
+def _worth(why: PathExplanation) -> Iterable[RenderableType]:
+    yield ""
+    if not why.supports or why.without is None:
+        yield Text(
+            f"none of the {why.candidates:,} facts of these paths is missed when left out alone", "dim"
+        )
+        return
+    facts = new_table("facts of these paths", " score lost without it", " share")
+    for support in why.supports:
+        facts.add_row(_words(support.fact), f"{support.influence:.3f}", f"{support.share:.0%}")
+    yield facts
+    yield Text(f"{why.candidates:,} left out, one at a time, of {why.facts_between:,} on any path", "dim")
+    together, before = why.without, why.as_tail
+    yield Text(
+        f"without all {len(why.supports)}: rank {before.rank:,} -> {together.rank:,}, "
+        f"score {before.score:.3f} -> {together.score:.3f}"
+    )
 
 
 def _words(fact: Fact) -> str:
@@ -56,7 +108,7 @@ def _routes(routes: tuple[Route, ...]) -> Iterable[RenderableType]:
     return [table]
 
 
-def _walk(route: Route) -> str:
+def _walk(route: Route | CarriedPath) -> str:
     """The entities in order, with an arrow the way each fact points."""
     first = route.facts[0].labels[0 if route.ways[0] == "forward" else 2]
     words = [first]

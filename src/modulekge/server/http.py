@@ -14,8 +14,8 @@ from starlette.exceptions import HTTPException
 
 from modulekge.answers.type_constraints import Types
 from modulekge.errors import ModulekgeError, UnknownNameError
-from modulekge.explanations.explanation import Explanation
 from modulekge.explanations.relation_patterns import RelationPatterns
+from modulekge.explanations.values import Explanation, PathExplanation
 from modulekge.server.batching import BusyError
 from modulekge.server.facts import Direction
 from modulekge.server.metrics import Metrics
@@ -166,7 +166,7 @@ def _asked(service: Service) -> APIRouter:
         return Links(await _soon(service[run].score(asked.triples)))
 
     @router.post("/{run}/explain")
-    async def explain(run: RunName, asked: Explain) -> Explanation:
+    async def explain(run: RunName, asked: Explain) -> Explanation | PathExplanation:
         """What speaks for a triple: facts, paths, like entities."""
         return await _soon(service[run].explain((asked.head, asked.relation, asked.tail)))
 

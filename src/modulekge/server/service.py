@@ -15,8 +15,9 @@ from modulekge.answers.predictor import Known, Predictor
 from modulekge.answers.questions import Answer, Link, Question
 from modulekge.answers.type_constraints import Types, check_types
 from modulekge.errors import RunError, unknown
-from modulekge.explanations.explanation import Explanation, explain
+from modulekge.explanations.explanation import explain
 from modulekge.explanations.relation_patterns import RelationPatterns, relation_patterns
+from modulekge.explanations.values import Explanation, PathExplanation
 from modulekge.run.run import Run, load
 from modulekge.server.about import run_detail, run_summary
 from modulekge.server.batching import Batcher, BatchStats
@@ -159,7 +160,7 @@ class ServedRun:
         found = [self.lookup.triple(triple, f"triples[{i}].") for i, triple in enumerate(triples)]
         return self._later(lambda: self.predictor.score(found))
 
-    def explain(self, triple: tuple[str, str, str]) -> "Future[Explanation]":
+    def explain(self, triple: tuple[str, str, str]) -> "Future[Explanation | PathExplanation]":
         """Return what speaks for a triple."""
         found = self.lookup.triple(triple)
         return self._later(lambda: explain(self._on_cpu, *found))

@@ -24,12 +24,50 @@ export async function show({ run, params, signal }) {
         standing(why.as_tail, link("ask", { run: run.name, head, relation }, sentence(h, words(r), "?"))),
         standing(why.as_head, link("ask", { run: run.name, relation, tail }, sentence("?", words(r), t))),
       ),
-      section("Facts that speak for it", supports(run, why)),
-      section("Paths from one to the other", routes(run, why.routes)),
-      section("Entities like them", el("div.columns",
-        near(run, why.triple.head, h, why.near_head), near(run, why.triple.tail, t, why.near_tail))),
+      ...("left_out" in why ? byPaths(run, why) : byVectors(run, why)),
     ],
   };
+}
+
+function byVectors(run, why) {
+  const [h, , t] = why.triple.labels;
+  return [
+    section("Facts that speak for it", supports(run, why)),
+    section("Paths from one to the other", routes(run, why.routes)),
+    section("Entities like them", el("div.columns",
+      near(run, why.triple.head, h, why.near_head), near(run, why.triple.tail, t, why.near_tail))),
+  ];
+}
+
+/** Return the paths that a model of paths followed, and what the score loses without their facts. */
+function byPaths(run, why) {
+  const gone = why.left_out.map((fact) => el("li", triple(run, fact)));
+  return [
+    ...(gone.length ? [section("Left out of the graph meanwhile, as in training", el("ul", gone))] : []),
+    section("Paths that carried the score", carried(run, why)),
+    ...(why.supports.length ? [section("Facts of these paths", worths(run, why))] : []),
+  ];
+}
+
+function carried(run, { routes: found, reached, layers }) {
+  if (!reached) {
+    return el("p.quiet", `No path of up to ${count(layers, "fact")} leads there: no fact speaks for this score, `,
+      "which is that of every entity out of reach.");
+  }
+  if (!found.length) return el("p.quiet", `No path of up to ${count(layers, "fact")} raises this score.`);
+  const items = found.map((route) => el("li.panel", chain(run, route),
+    el("p.quiet", `Mean gradient of the score by these edges: ${figure(route.weight, 3)}.`)));
+  return el("ul.routes", items);
+}
+
+function worths(run, { supports: found, candidates, facts_between: between, as_tail: before, without }) {
+  const most = found[0].influence;
+  const rows = found.map(({ fact, influence }) =>
+    el("li", triple(run, fact), bar(influence / most), el("span", figure(influence, 2))));
+  const note = `What the score loses without each: ${count(candidates)} were left out, one at a time, of ` +
+    `${count(between)} on any path. Without all of these the rank goes from ${count(before.rank)} to ` +
+    `${count(without.rank)}, the score from ${figure(before.score, 2)} to ${figure(without.score, 2)}.`;
+  return [el("ul.bars.wide", rows), el("p.quiet", note)];
 }
 
 function kept(split) {
