@@ -79,11 +79,12 @@ def test_the_only_path_is_named():
 
 @pytest.mark.parametrize("triples", [LINE, DENSE])
 @pytest.mark.parametrize(
-    ("row", "aggregation"), [("DistMult", "mean-std"), ("TransE", "sum"), ("QuatE", "mean")]
+    ("row", "aggregation", "prior"),
+    [("DistMult", "mean-std", "relations"), ("TransE", "sum", "none"), ("QuatE", "mean", "none")],
 )
-def test_what_the_score_loses_is_what_a_graph_without_the_fact_scores(triples, row, aggregation):
+def test_what_the_score_loses_is_what_a_graph_without_the_fact_scores(triples, row, aggregation, prior):
     dataset, triple = graph(triples), (0, 1, 3)
-    model = raising(dataset, triple, row=row, aggregation=aggregation)
+    model = raising(dataset, triple, row=row, aggregation=aggregation, prior=prior)
     kept = [fact for fact in triples if fact != triple]
     whole = score_on(model, kept, triple)
     asked = PathQuestion(model, triple)

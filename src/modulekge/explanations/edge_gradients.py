@@ -16,7 +16,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from modulekge.kernels.gather_sum import Incidence, Lists
-from modulekge.models.paths import Paths, States
+from modulekge.models.path_layers import States
+from modulekge.models.paths import Paths
 from modulekge.shapes import Triples
 
 Some = Int[Tensor, " some"]

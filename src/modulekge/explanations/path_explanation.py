@@ -56,7 +56,16 @@ class PathQuestion:
     def score(self, without: list[int]) -> float:
         """Return the score when these facts are left out, in both directions."""
         gone = torch.isin(self.facts[self.kept], torch.tensor(without, dtype=torch.long))
-        return self.traced.score(gone.nonzero()[:, 0])
+        return self.traced.score(gone.nonzero()[:, 0]) + self._prior(without)
+
+    @torch.no_grad()
+    def _prior(self, without: list[int]) -> float:
+        """Return what speaks for the tail without any path."""
+        if self.model.config.prior == "none":
+            return 0.0
+        _, relation, tail = self.triple
+        scores = self.model.prior(torch.tensor([relation]), self.graph(without))
+        return float(torch.as_tensor(scores)[0, tail])
 
     def graph(self, without: list[int]) -> Adjacency:
         """Return the graph when these facts are left out, in both directions."""

@@ -7,19 +7,18 @@ $g_{l,p}(r) = A_{l,p} q_r + a_{l,p}$; $M_v$ the mean and deviation of the messag
 
 $X_{l,v} = X_{l-1,v} + \mathrm{relu}(\mathrm{norm}(C_1 M_v + c_v C_2 M_v + C_3 M_v / c_v + D X_{l-1,v} + b))$
 where a path has arrived, else $0$; $c_v$ is the logarithm of the degree beside its mean;
-$f_r(h, v) = \mathrm{MLP}(X_{L,v}, q_r)$ and, with a prior, $+ \langle z_v, w_r \rangle$, where $z_v$ is the mean
-of learned $z_p$ over the edges $(u, p, v)$: what speaks for a candidate whoever asks. It is the Bellman-Ford
-iteration of NBFNet (Zhu et al. 2021).
+$f_r(h, v) = \mathrm{MLP}(X_{L,v}, q_r)$ and, with a prior, $+ \langle z_v, w_r \rangle$, where $z_v$ is
+the mean of learned $z_p$ over the edges $(u, p, v)$: what speaks for a candidate whoever asks. It is the
+Bellman-Ford iteration of NBFNet (Zhu et al. 2021).
 
 No number belongs to an entity: whoever is in the graph can be asked about.
 """
 
 from collections.abc import Callable
 from math import sqrt
-from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
@@ -28,19 +27,17 @@ from modulekge.machine import can_compile, compiled, kernels
 from modulekge.models.adjacency import Adjacency
 from modulekge.models.messages import Message
 from modulekge.models.model import Model
+from modulekge.models.path_layers import States, log_degree_of, perceptron, update_all, update_reached
 from modulekge.models.scorer import Scorer
 from modulekge.models.spec import ModelSpec
 from modulekge.shapes import Ids, Scores
 from modulekge.workers import ALONE, Workers
 
 _HIDDEN = 64  # of the last perceptron
-_LEAST_VARIANCE = 1e-6
 _PRIOR_SCALE = 0.3  # of the numbers with which a prior starts
-_MOST_REACHED = 0.7  # share of all states, up to which those that are reached are worked out alone
 MOST_NUMBERS = 1 << 22  # of messages at a time on a CPU: as many as its caches help with
 _MOST_ON_GPU = 1 << 32
 _ON_GPU = 64  # questions at a time
-States = Float[Tensor, "v b size n"]  # of entities, for each question
 
 
 class Paths(Model):
@@ -82,7 +79,7 @@ class Paths(Model):
         self.output = table(1, _HIDDEN)
         kinds = n_relations if config.prior == "relations" else 0
         self.prior_arriving, self.prior_asked = table(kinds, d), table(kinds, d)
-        self.log_degree = nn.Parameter(_log_degrees(adjacency).mean()[None], requires_grad=False)
+        self.log_degree = nn.Parameter(log_degree_of(adjacency.degrees + 1).mean()[None], requires_grad=False)
 
     @property
     def d(self) -> int:
@@ -154,14 +151,14 @@ class Paths(Model):
         query = self.query[relations].view(-1, self.message.size, self.k)
         entities, x = self._states(heads, query, adjacency)
         hidden = F.linear(query.flatten(1), self.hidden[:, self.d :], self.hidden_bias)
-        near = self._fast(_perceptron, adjacency)(x, hidden, self.hidden[:, : self.d], self.output)
-        prior = self._prior(relations, adjacency)
+        near = self._fast(perceptron, adjacency)(x, hidden, self.hidden[:, : self.d], self.output)
+        prior = self.prior(relations, adjacency)
         if len(entities) == self.n_entities:
             return near + prior
         far = F.linear(hidden.relu(), self.output)  # of those that no path reaches
         return far.expand(-1, adjacency.n_entities).index_copy(1, entities, near) + prior
 
-    def _prior(self, relations: Ids, adjacency: Adjacency) -> Scores | float:
+    def prior(self, relations: Ids, adjacency: Adjacency) -> Scores | float:
         r"""$\langle z_v, w_r \rangle$: how far what arrives at an entity makes it an answer."""
         if self.prior_asked.numel() == 0:
             return 0.0
@@ -188,13 +185,13 @@ class Paths(Model):
             here = torch.searchsorted(rows, heads.contiguous()), torch.arange(len(heads), device=heads.device)
             sums = [total.index_put(here, query**power, True) for power, total in enumerate(sums, 1)]
             x, entities = _spread(x, entities, rows), rows
-            x = _update_reached(x, sums, degrees[rows], summed, self.log_degree, *self._layer(layer))
+            x = update_reached(x, sums, degrees[rows], summed, self.log_degree, *self._layer(layer))
         return entities, x
 
     def _dense_states(self, heads: Ids, query: Float[Tensor, "b size n"], adjacency: Adjacency) -> States:
         """Return the states of all entities, by the kernels of a GPU; what is not reached sends nothing."""
         gpu, plan = kernels("modulekge.kernels.messages_triton", self.query), adjacency.plan
-        advance = self._fast(_update_all, adjacency)
+        advance = self._fast(update_all, adjacency)
         degrees, squares = adjacency.degrees + 1, "std" in self.config.aggregation
         summed = self.config.aggregation == "sum"
         kept, kept_by_message = adjacency.kept
@@ -230,12 +227,12 @@ class Paths(Model):
     def after(self, layer: int, x: States, sums: list[States], degrees: Float[Tensor, " v"]) -> States:
         """Return the states after a layer, of those before it and the sums of what arrived."""
         summed = self.config.aggregation == "sum"
-        return _update_reached(x, sums, degrees, summed, self.log_degree, *self._layer(layer))
+        return update_reached(x, sums, degrees, summed, self.log_degree, *self._layer(layer))
 
     def read(self, x: States, relation: int) -> Scores:
         """Return the scores of states, for one relation asked."""
         hidden = F.linear(self.query[relation], self.hidden[:, self.d :], self.hidden_bias)
-        return _perceptron(x, hidden[None], self.hidden[:, : self.d], self.output)
+        return perceptron(x, hidden[None], self.hidden[:, : self.d], self.output)
 
     def _elements(self, layer: int, query: Float[Tensor, "b size n"]) -> Float[Tensor, "r b w n"]:
         """$g_{l,p}(r)$ of every relation, for each question."""
@@ -255,82 +252,10 @@ class Paths(Model):
         return [(edges.target @ power).view(-1, *x.shape[1:]) for power in powers]
 
 
-def update(
-    x: Float[Tensor, "*rows d"],
-    sums: list[Float[Tensor, "*rows d"]],
-    degrees: Float[Tensor, "*_rows 1"],
-    summed: bool,
-    log_degree: Float[Tensor, " 1"],
-    aggregate: Float[Tensor, "three_d parts_d"],
-    own: Float[Tensor, "d d"],
-    bias: Float[Tensor, " d"],
-    norm_weight: Float[Tensor, " d"],
-    norm_bias: Float[Tensor, " d"],
-) -> Float[Tensor, "*rows d"]:
-    """Return the states after a layer, of the states before it and the sums of what arrived."""
-    counts = 1.0 if summed else degrees
-    mean = sums[0] / counts
-    features = [mean]
-    if len(sums) > 1:
-        variance = sums[1] / counts - mean.square()
-        features.append(variance.clamp(min=_LEAST_VARIANCE).sqrt())
-    scale = (_log(degrees) / log_degree).to(x.dtype)
-    m = F.linear(torch.cat(features, dim=-1).to(x.dtype), aggregate.to(x.dtype))
-    first, more, less = m.chunk(3, dim=-1)
-    y = first + scale * more + less / scale + F.linear(x, own.to(x.dtype), bias.to(x.dtype))
-    y = F.layer_norm(y.float(), y.shape[-1:], norm_weight, norm_bias).relu()
-    return (x + y).to(x.dtype)
-
-
-def _update_all(
-    x: Float[Tensor, "*rows d"], sums: list[Float[Tensor, "*rows d"]], *rest: Any
-) -> Float[Tensor, "*rows d"]:
-    """Return the same, and 0 where no path has arrived."""
-    return update(x, sums, *rest) * _arrived(x, sums)
-
-
-def _update_reached(x: States, sums: list[States], degrees: Float[Tensor, " v"], *rest: Any) -> States:
-    """Return the same, worked out for those entities and questions alone that a path has joined."""
-    flat, totals = x.flatten(2).flatten(0, 1), [total.flatten(2).flatten(0, 1) for total in sums]
-    degree = degrees.repeat_interleave(x.shape[1])[:, None]
-    arrived = _arrived(flat, totals)
-    rows = arrived[:, 0].nonzero()[:, 0]
-    if len(rows) > _MOST_REACHED * len(flat):
-        return (update(flat, totals, degree, *rest) * arrived).view_as(x)
-    few = update(flat[rows], [total[rows] for total in totals], degree[rows], *rest)
-    return torch.zeros_like(flat).index_copy(0, rows, few).view_as(x)
-
-
-def _arrived(x: Float[Tensor, "*rows d"], sums: list[Float[Tensor, "*rows d"]]) -> Bool[Tensor, "*rows 1"]:
-    """Say where a path has arrived: where a state, or the sum of what came in, is not 0."""
-    largest = [torch.linalg.vector_norm(y.detach(), torch.inf, -1, keepdim=True) for y in (x, sums[0])]
-    found: Tensor = (largest[0] != 0) | (largest[1] != 0)
-    return found
-
-
-def _perceptron(
-    x: States,
-    query: Float[Tensor, "b hidden"],
-    read: Float[Tensor, "hidden d"],
-    write: Float[Tensor, "1 hidden"],
-) -> Scores:
-    """Return the scores of entities by their states, and by what the perceptron reads of the query."""
-    hidden = (F.linear(x.flatten(2), read.to(x.dtype)) + query.to(x.dtype)).relu()
-    return F.linear(hidden, write.to(x.dtype))[..., 0].float().T
-
-
 def _at_heads(query: Float[Tensor, "b size n"], places: Ids, count: int) -> States:
     """$X_0$: the query where the head is, else 0."""
     each = torch.arange(len(query), device=query.device)
     return query.new_zeros(count, *query.shape).index_put((places, each), query)
-
-
-def _log(degrees: Float[Tensor, "*rows"]) -> Float[Tensor, "*rows"]:
-    return degrees.log() + 0.5
-
-
-def _log_degrees(adjacency: Adjacency) -> Float[Tensor, " v"]:
-    return _log(adjacency.degrees + 1)
 
 
 def _spread(
