@@ -100,4 +100,4 @@ def is_message(spec: ModelSpec) -> bool:
 
 def reached(x: Elements) -> Float[Tensor, "*rows 1 1"]:
     """1 where a state is not 0, that is where a path from the head has arrived; else 0."""
-    return (x != 0).any(-1, keepdim=True).any(-2, keepdim=True).to(x.dtype)
+    return (x.detach().abs().amax((-2, -1), keepdim=True) != 0).to(x.dtype)

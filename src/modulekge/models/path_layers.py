@@ -62,7 +62,7 @@ def update_reached(x: States, sums: list[States], degrees: Float[Tensor, " v"], 
 
 def _arrived(x: Float[Tensor, "*rows d"], sums: list[Float[Tensor, "*rows d"]]) -> Bool[Tensor, "*rows 1"]:
     """Say where a path has arrived: where a state, or the sum of what came in, is not 0."""
-    largest = [torch.linalg.vector_norm(y.detach(), torch.inf, -1, keepdim=True) for y in (x, sums[0])]
+    largest = [y.detach().abs().amax(-1, keepdim=True) for y in (x, sums[0])]
     found: Tensor = (largest[0] != 0) | (largest[1] != 0)
     return found
 

@@ -16,8 +16,8 @@ from modulekge.wording import duration
 
 _QUESTIONS = 400_000  # that a training asks at most, and in how many passes over small graphs
 _PASSES = 8
-_ENOUGH = 30_000  # questions, or passes, that make a training worth its name
-_ENOUGH_PASSES = 3
+_ENOUGH = 15_000  # questions, or passes, that make a training worth its name
+_ENOUGH_PASSES = 1.5
 _BATCH, _LEAST_BATCH, _STEPS = 64, 4, 400
 _EPOCHS = 8  # of which each is validated
 _SIZES = ((6, 32), (4, 32), (4, 16), (3, 16))  # layers and numbers of a state, in order of preference
@@ -26,6 +26,7 @@ _RARELY = 0.5  # share of what train has, below which valid joins entities that 
 
 _ALWAYS = (
     Choice("regularizer.weight", 0.0, "weights belong to relations, and these are few"),
+    Choice("paths.prior", "relations", "speaks for candidates that no path reaches"),
     Choice("train.optimizer", "adam", "the layers are a network"),
     Choice("train.lr", 0.003, "with a schedule, as in the runs that docs/paths.md has"),
     Choice("train.beta2", 0.98, "likewise"),
