@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 import torch
 
-from modulekge.run import defaults, estimate
+from modulekge.run import estimate, load
 from modulekge.run.estimate import Pacer, measured, needs
 from modulekge.run.plan import resolve
 
@@ -23,7 +23,7 @@ def test_steps_are_timed_where_the_model_fits(family, answers):
 
 
 def test_what_does_not_fit_is_not_tried(family, monkeypatch):
-    monkeypatch.setattr(defaults, "free_memory", lambda device: 10_000)
+    monkeypatch.setattr(load, "free_memory", lambda device: 10_000)
     found = needs(family, resolve(family, "ModulE-HH", [{"model": {"k": 64}}]), Pacer(family))
     assert not found.fits
     assert found.epoch_seconds is None

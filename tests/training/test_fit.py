@@ -171,8 +171,8 @@ def test_the_mean_of_weights_is_validated_and_the_weights_go_on(family, optimize
         torch.testing.assert_close(kept, mean)
 
 
-def test_long_epochs_are_glanced_at(family, monkeypatch):
-    monkeypatch.setattr(fitting, "_GLANCE", 0.0)
+def test_long_epochs_tell_how_far_they_are(family, monkeypatch):
+    monkeypatch.setattr(fitting, "_TELL_EVERY", 0.0)
     model, optimizer, config = setup(family)
     glances = [e for e in fit(model, family, optimizer, config) if isinstance(e, EpochProgress)]
     assert [g.done for g in glances[:6]] == [5, 10, 15, 20, 25, 28]

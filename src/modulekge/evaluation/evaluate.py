@@ -19,12 +19,11 @@ from modulekge.models.scorer import Scorer
 from modulekge.shapes import Triples
 
 MOST_SCORES = 10_000_000_000  # of a report: questions times entities; beyond, a sample of the split is ranked
-_LEAST_TRIPLES = 100  # of a sample
 
 
 def ranked_triples(scorer: Scorer, dataset: Dataset, split: Split, most_scores: int = MOST_SCORES) -> Triples:
     """Return the triples of a split, or a sample whose questions cost at most so many scores in all."""
-    return sample(dataset[split], max(_LEAST_TRIPLES, most_scores // (2 * scorer.cost)))
+    return sample(dataset[split], max(1, most_scores // (2 * scorer.cost)))
 
 
 @torch.no_grad()

@@ -94,8 +94,8 @@ class Search:
         fixed: dict[str, Any] = {}
         for layer in settings:
             fixed = merge(fixed, layer)
-        usual = {} if holds(fixed, "model.name") else nested("model.name", space["model.name"][0])
-        train = resolve(dataset, None, [usual, fixed], NO_RECIPE).train
+        first = [nested("model.name", name) for name in space.get("model.name", ())[:1]]
+        train = resolve(dataset, None, [*first, fixed], NO_RECIPE).train
         free = {key: values for key, values in space.items() if not holds(fixed, key)}
         dataset.check_split("valid", "to compare trials by; hold some out")
         if not free:
