@@ -153,6 +153,8 @@ def test_an_embedding_is_not_taken_elsewhere(drawn_run, family, village):
 def test_what_is_made_of_vectors_is_refused_with_the_reason(run, tmp_path):
     with pytest.raises(RunError, match="has no vectors of entities"):
         modulekge.relation_patterns(run)
+    with pytest.raises(RunError, match="ask every entity back"):
+        modulekge.rerank(run)
     result = call("export", run.folder.path, "v.parquet", cwd=tmp_path)
     assert result.returncode == 2 and "has no vectors of entities" in result.stderr
 

@@ -21,7 +21,7 @@ from modulekge.evaluation.rerank import MOST_QUESTIONS, WEIGHTS, Weighed, weigh
 from modulekge.explanations.explanation import explain as explain_by_name
 from modulekge.explanations.relation_patterns import relation_patterns
 from modulekge.run.calibrate import PICTURES, write_reliability
-from modulekge.run.rerank import rerank_with
+from modulekge.run.rerank import check_rerankable, rerank_with
 from modulekge.run.rows import WRITERS, Rows, check_target
 from modulekge.run.run import load
 from modulekge.wording import counted
@@ -112,6 +112,7 @@ def rerank(run: Path, weights: str | None, as_json: bool) -> None:
     """Rerank candidates with the inverse question, if that is better on valid, and keep the best weights."""
     given = None if weights is None else _weights(weights)
     loaded = on_device(load(run))
+    check_rerankable(loaded)
     questions = min(2 * len(loaded.dataset.valid), MOST_QUESTIONS)
     found = Weighed((), 0)
     if given is None or questions:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from modulekge.config import RerankConfig
+from modulekge.errors import RunError
 from modulekge.evaluation.rerank import Watch, weigh
 from modulekge.run.calibrate import calibrate
 from modulekge.run.lock import only_one
@@ -18,10 +19,18 @@ def rerank(run: Run | str | Path, watch: Watch = iter) -> Run:
     >>> run = modulekge.rerank("runs/demo")  # doctest: +SKIP
     """
     run = run if isinstance(run, Run) else load(run)
+    check_rerankable(run)
     reranked = rerank_with(run, weigh(run.scorer, run.dataset, watch).best[0])
     if reranked is not run:
         calibrate(reranked)
     return reranked
+
+
+def check_rerankable(run: Run) -> None:
+    """Refuse a run of paths: asking every entity back would take as many questions as there are entities."""
+    if run.model.spec.along_paths:
+        finding = f"{run.name} would have to ask every entity back, each at the cost of a question"
+        raise RunError(f"{run.folder.path}: {finding}; rerank an embedding")
 
 
 def rerank_with(run: Run, weights: RerankConfig) -> Run:
