@@ -10,7 +10,7 @@ from modulekge.models.embedding import Embedding
 from modulekge.models.spec import MODELS
 from modulekge.training.losses import average, softmax
 from modulekge.training.questions import Draw, Questions, candidate_scores
-from modulekge.training.regularizer import penalty
+from modulekge.training.regularizer import regularization
 from modulekge.training.step import Step
 from modulekge.training.tables import RowTables
 
@@ -46,7 +46,7 @@ def naive_step(model, optimizer, questions, config, generator, rows):
     scores, answers = candidate_scores(model, model.queries(heads, relations), tails, drawn, known)
     weights = None if questions.weights is None else questions.weights[rows].double()
     loss = average(softmax(scores, answers, config.loss), weights)
-    loss = loss + penalty(model, heads, relations, tails, config.regularizer)
+    loss = loss + regularization(model, heads, relations, tails, config.regularizer)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

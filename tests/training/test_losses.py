@@ -16,7 +16,7 @@ from modulekge.training.questions import (
     dropout,
     question_weights,
 )
-from modulekge.training.regularizer import penalty
+from modulekge.training.regularizer import regularization
 
 close = torch.testing.assert_close
 pytestmark = pytest.mark.usefixtures("double")
@@ -222,7 +222,7 @@ def test_penalty_is_phi_of_the_combined_elements(form, root):
         return (torch.linalg.vector_norm(x, dim=1) ** 3).sum(-1) ** root
 
     expected = 0.07 / 3 * (2 * g(e[h]) + 0.5 * g(relation[r]) + 2 * g(e[t])).sum()
-    close(penalty(model, h, r, t, RegularizerConfig(weight=0.07, form=form)), expected)
+    close(regularization(model, h, r, t, RegularizerConfig(weight=0.07, form=form)), expected)
 
 
 def test_dura():
@@ -233,7 +233,7 @@ def test_dura():
     own = e[h].abs() ** 2 + e[t].abs() ** 2
     moved = (e[h] * q[r]).abs() ** 2 + (e[t] * q[r]).abs() ** 2
     config = RegularizerConfig(weight=0.1, head=0.5, relation=0.0, tail=0.5, moved=1.5, p=2)
-    close(penalty(model, h, r, t, config), 0.1 / 3 * (0.5 * own + 1.5 * moved).sum())
+    close(regularization(model, h, r, t, config), 0.1 / 3 * (0.5 * own + 1.5 * moved).sum())
 
 
 def test_penalty_takes_a_head_with_what_the_relation_adds(family):
@@ -249,7 +249,7 @@ def test_penalty_takes_a_head_with_what_the_relation_adds(family):
     expected = (
         2 * cubes(entity[h] + relation[r][:, :8]) + 0.5 * cubes(relation[r][:, 8:]) + 2 * cubes(entity[t])
     )
-    close(penalty(model, h, r, t, RegularizerConfig(weight=0.3)), 0.3 * expected / 3)
+    close(regularization(model, h, r, t, RegularizerConfig(weight=0.3)), 0.3 * expected / 3)
 
 
 def test_penalty_of_unit_elements_moves_nothing():

@@ -90,6 +90,6 @@ def data_synth(
 ) -> None:
     """Make a graph of any size with known structure, so that quality can be checked at size.
 
-    Each triple of valid and test follows from train by a law of its relations, which their names tell and
+    Each triple of valid and test follows from train by a pattern of its relations, which their names tell and
     structure.json lists. Numbers may be written 5e6.
     """

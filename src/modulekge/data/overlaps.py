@@ -39,7 +39,7 @@ def overlaps(dataset: Dataset, least: float = 0.8, pairs: int = 10) -> tuple[Ove
     codes, kinds = distinct // (2 * r), distinct % (2 * r)
     sizes = torch.bincount(kinds, minlength=2 * r)
     found = []
-    for a, b, count in _together(codes, kinds, 2 * r).tolist():
+    for a, b, count in _counted_pairs(codes, kinds, 2 * r).tolist():
         if a >= r or a % r > b % r:  # as (b, a), or as both turned round
             continue
         share = count / int(max(sizes[a], sizes[b]))
@@ -50,7 +50,7 @@ def overlaps(dataset: Dataset, least: float = 0.8, pairs: int = 10) -> tuple[Ove
     return tuple(sorted(found, key=lambda o: (-o.share, -o.pairs)))
 
 
-def _together(codes: Int[Tensor, " m"], kinds: Int[Tensor, " m"], n: int) -> Int[Tensor, "p 3"]:
+def _counted_pairs(codes: Int[Tensor, " m"], kinds: Int[Tensor, " m"], n: int) -> Int[Tensor, "p 3"]:
     """Return (a, b, in how many codes both occur) for kinds a < b; codes come in order."""
     met = []
     step = 1

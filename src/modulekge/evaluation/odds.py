@@ -26,7 +26,7 @@ _MOST_QUERIES = 1 << 14  # at once, where each is for one score only
 def log_odds(scores: Scores, known: Bool[Tensor, "b e"]) -> Scores:
     r"""$x_c = s_c - \log \sum_{c' \ne c} e^{s_{c'}}$ over the candidates $c'$: those that are not known.
 
-    The log-odds of a softmax over the candidates. A known answer is rated as a filtered ranking does it:
+    The log-odds of a softmax over the candidates. A known answer is scored as a filtered ranking does it:
     against the candidates, as if it were one.
     """
     asked = scores.masked_fill(known, -torch.inf)
@@ -151,7 +151,7 @@ def scored_batches(
     device = scorer.device
     answers = FilterIndex.of(dataset.questions(split), dataset.n_relations_with_inverses).to(device)
     known, irreflexive = dataset.known.to(device), dataset.irreflexive.to(device)
-    keys = _spread(answers.keys, most or most_questions(len(dataset.entities)))
+    keys = _evenly_drawn(answers.keys, most or most_questions(len(dataset.entities)))
     keys = keys[scorer.order(keys % dataset.n_relations_with_inverses)]
     for some in keys.split(questions_at_once(scorer.n_entities, device)):
         heads, relations = some // dataset.n_relations_with_inverses, some % dataset.n_relations_with_inverses
@@ -166,7 +166,7 @@ def scored_pair_batches(scorer: Scorer, dataset: Dataset, split: Split) -> Itera
     answers = relations_between(dataset, (split,)).to(device)
     known = relations_between(dataset).to(device)
     count = len(dataset.relations)
-    for some in _spread(answers.keys, _MOST_PAIRS).split(pairs_at_once(count)):
+    for some in _evenly_drawn(answers.keys, _MOST_PAIRS).split(pairs_at_once(count)):
         heads, tails = some // len(dataset.entities), some % len(dataset.entities)
         scores = relation_scores(scorer, heads, tails)
         taken = marked(known, heads, tails, scores)
@@ -190,7 +190,7 @@ def _asked(
     return ScoredBatch(relations, scores, taken, odds, candidate, true, rows, places, margins)
 
 
-def _spread(keys: Int[Tensor, " _all"], most: int) -> Int[Tensor, " _some"]:
+def _evenly_drawn(keys: Int[Tensor, " _all"], most: int) -> Int[Tensor, " _some"]:
     """Return at most so many of the questions, evenly spaced."""
     if len(keys) <= most:
         return keys

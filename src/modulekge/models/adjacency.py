@@ -40,7 +40,7 @@ class Adjacency:
             Incidence(Lists(source), Lists.of(source, n_entities)),
             Incidence(Lists(relation), Lists.of(relation, n_relations)),
             target,
-            _together(heads, relations, tails, n_entities, n_relations, whole_pairs),
+            _left_out_groups(heads, relations, tails, n_entities, n_relations, whole_pairs),
             by_target,
         )
 
@@ -158,7 +158,7 @@ def _starts(lists: Lists) -> Int[Tensor, " _rows_plus_1"]:
     return lists.starts
 
 
-def _together(
+def _left_out_groups(
     heads: Ids, relations: Ids, tails: Ids, n_entities: int, n_relations: int, whole_pairs: bool
 ) -> Int[Tensor, " edges"]:
     """Number edges so that those that are left out together have the same number."""

@@ -54,11 +54,8 @@ class Paths(Model):
         """Make weights for ``n_relations`` with inverses, which are asked for and followed alike."""
         super().__init__()
         self.spec, self.config, self.workers, self.message = spec, config, workers, Message(spec)
-        self.adjacency, self.n_entities, self.held = (
-            adjacency,
-            adjacency.n_entities,
-            slice(0, adjacency.n_entities),
-        )
+        self.adjacency, self.n_entities = adjacency, adjacency.n_entities
+        self.held = slice(0, self.n_entities)
         self.n_relations, self.k = n_relations, max(1, config.d // self.message.size)
         layers, d, parts = config.layers, self.d, len(config.aggregation.split("-"))
 
@@ -150,7 +147,7 @@ class Paths(Model):
         adjacency = self.adjacency if adjacency is None else adjacency
         query = self.query[relations].view(-1, self.message.size, self.k)
         entities, x = self._states(heads, query, adjacency)
-        hidden = F.linear(query.flatten(1), self.hidden[:, self.d :], self.hidden_bias)
+        hidden = self._hidden(query.flatten(1))
         near = self._fast(perceptron, adjacency)(x, hidden, self.hidden[:, : self.d], self.output)
         prior = self.prior(relations, adjacency)
         if len(entities) == self.n_entities:
@@ -173,19 +170,18 @@ class Paths(Model):
         every = torch.arange(adjacency.n_entities, device=heads.device)
         if adjacency.plan is not None and self.message.products:
             return every, self._dense_states(heads, query, adjacency)
-        degrees, summed = adjacency.degrees + 1, self.config.aggregation == "sum"
+        degrees = adjacency.degrees + 1
         entities, places = heads.unique(return_inverse=True)
         x = _at_heads(query, places, len(entities))
         for layer in range(self.config.layers):
             found = adjacency.reached_from(entities) if len(entities) < len(every) else None
             if found is None:
-                x, entities, found = _spread(x, entities, every), every, (adjacency, every)
+                x, entities, found = _expanded(x, entities, every), every, (adjacency, every)
             part, rows = found
             sums = self._sums(layer, x, query, part)
             here = torch.searchsorted(rows, heads.contiguous()), torch.arange(len(heads), device=heads.device)
             sums = [total.index_put(here, query**power, True) for power, total in enumerate(sums, 1)]
-            x, entities = _spread(x, entities, rows), rows
-            x = update_reached(x, sums, degrees[rows], summed, self.log_degree, *self._layer(layer))
+            x, entities = self.after(layer, _expanded(x, entities, rows), sums, degrees[rows]), rows
         return entities, x
 
     def _dense_states(self, heads: Ids, query: Float[Tensor, "b size n"], adjacency: Adjacency) -> States:
@@ -193,7 +189,6 @@ class Paths(Model):
         gpu, plan = kernels("modulekge.kernels.messages_triton", self.query), adjacency.plan
         advance = self._fast(update_all, adjacency)
         degrees, squares = adjacency.degrees + 1, "std" in self.config.aggregation
-        summed = self.config.aggregation == "sum"
         kept, kept_by_message = adjacency.kept
         active = torch.zeros(adjacency.n_entities, device=heads.device).index_fill(0, heads, 1.0)
         low = query.bfloat16()
@@ -204,7 +199,7 @@ class Paths(Model):
             fixed = plan, self.message.products, sent, kept_by_message, active, squares
             sums = gpu.Sums.apply(x, elements, low, heads, *fixed)
             flat = x.flatten(2), [total.flatten(2) for total in sums], degrees[:, None, None]
-            x = advance(*flat, summed, self.log_degree, *self._layer(layer)).view_as(x)
+            x = advance(*flat, *self._layer(layer)).view_as(x)
             active = adjacency.arrived(active, sent)
         return x
 
@@ -213,9 +208,14 @@ class Paths(Model):
         dense = adjacency.plan is not None and self.message.products and can_compile(self.device.type)
         return compiled(function, dynamic=False) if dense else function
 
-    def _layer(self, layer: int) -> tuple[Tensor, ...]:
+    def _layer(self, layer: int) -> tuple[bool | Tensor, ...]:
+        """What a layer's update takes: whether to sum, the mean log-degree, its weights."""
         tables = self.aggregate, self.own, self.bias, self.norm_weight, self.norm_bias
-        return tuple(table[layer] for table in tables)
+        return self.config.aggregation == "sum", self.log_degree, *(table[layer] for table in tables)
+
+    def _hidden(self, query: Float[Tensor, "b d"]) -> Float[Tensor, "b hidden"]:
+        """What the perceptron reads of the query."""
+        return F.linear(query, self.hidden[:, self.d :], self.hidden_bias)
 
     def sent(
         self, layer: int, x: Float[Tensor, "m b size n"], relations: Int[Tensor, " m"], relation: int
@@ -226,13 +226,12 @@ class Paths(Model):
 
     def after(self, layer: int, x: States, sums: list[States], degrees: Float[Tensor, " v"]) -> States:
         """Return the states after a layer, of those before it and the sums of what arrived."""
-        summed = self.config.aggregation == "sum"
-        return update_reached(x, sums, degrees, summed, self.log_degree, *self._layer(layer))
+        return update_reached(x, sums, degrees, *self._layer(layer))
 
     def read(self, x: States, relation: int) -> Scores:
         """Return the scores of states, for one relation asked."""
-        hidden = F.linear(self.query[relation], self.hidden[:, self.d :], self.hidden_bias)
-        return perceptron(x, hidden[None], self.hidden[:, : self.d], self.output)
+        hidden = self._hidden(self.query[relation][None])
+        return perceptron(x, hidden, self.hidden[:, : self.d], self.output)
 
     def _elements(self, layer: int, query: Float[Tensor, "b size n"]) -> Float[Tensor, "r b w n"]:
         """$g_{l,p}(r)$ of every relation, for each question."""
@@ -258,7 +257,7 @@ def _at_heads(query: Float[Tensor, "b size n"], places: Ids, count: int) -> Stat
     return query.new_zeros(count, *query.shape).index_put((places, each), query)
 
 
-def _spread(
+def _expanded(
     x: States, entities: Int[Tensor, " v"], rows: Int[Tensor, " rows"]
 ) -> Float[Tensor, "rows b size n"]:
     """Return states among those of more entities, which are 0."""

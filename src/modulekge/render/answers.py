@@ -117,7 +117,7 @@ def weighed_view(found: Weighed, kept: RerankConfig, changed: bool, advice: str)
     """The best weights of reranking, those that are kept, and none; then what can be done with them."""
     if not found.tried:
         return f"kept; there is no valid split to compare on{advice}"
-    table = new_table(" back", " rivals", " counts", " valid MRR", "")
+    table = new_table(" inverse", " hubness", " prior", " valid MRR", "")
     plain = found.tried[0][0]
     best = sorted(found.tried, key=lambda one: -one[1])
     shown = [one for place, one in enumerate(best) if place < _FEW_WEIGHTS or one[0] in (kept, plain)]

@@ -3,14 +3,14 @@
 docs/training.md has the rules as a table, on what they rest and what they gave.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from math import ceil, log2, log10, sqrt
 from typing import Any
 
-from modulekge.config import Config, holds, make_config, nested
+from modulekge.config import Config, holds, make_config
 from modulekge.models.spec import COLUMNS, ModelSpec, named, spec_of
-from modulekge.run.load import Choice, Load, Machine, Size, Times, load_of
+from modulekge.run.load import Choice, Load, Machine, Size, Times, load_of, with_choices
 from modulekge.run.path_defaults import choose_paths
 from modulekge.wording import duration
 
@@ -29,7 +29,7 @@ _LEAST_PASSES = {"all": 20, "drawn": 4}  # that make a training worth its name
 _VALIDATIONS, _VALIDATING, _PATIENCE = 20, 0.1, 5
 _AVERAGE = 0.7
 _NEGATIVES, _LEAST_TO_DRAW = 1024, 4096  # candidates drawn for a batch, of how many entities at least
-_DRAWN_PENALTY = 0.1  # share of the penalty where candidates are drawn: passes are few, and it slows them
+_DRAWN_REGULARIZER = 0.1  # share of the penalty where candidates are drawn: passes are few, and it slows them
 _TRAINING = 0.75  # share of the time that training may take; the rest is for what comes after it
 _EPOCH_SECONDS = 40  # that an epoch may take on a CPU: after it there is a model to ask
 _MEMORY = 0.5  # share of the free memory that training may take
@@ -67,7 +67,7 @@ def choose(
         *([] if own_row else [Choice("model.name", spec.name, "near the best on every graph tuned for")]),
         Choice("model.scalar_scale", 0.1, "gets going sooner than smaller numbers"),
         Choice("model.vector_scale", 0.1, "lets directions turn quickly at first"),
-        _penalty(size, spec),
+        _regularizer(size, spec),
         _batch(size),
         *(
             [Choice("train.precision", "tf32", "twice as fast on a GPU, and ranks alike")]
@@ -75,7 +75,7 @@ def choose(
         ),
     ]
     for choices in (steps := list(_ladder(size, machine, spec, asked))):
-        config = _with([*always, *choices], asked)
+        config = with_choices([*always, *choices], asked)
         longest = budget / _LEAST_PASSES["all" if config.loss.candidates == "all" else "drawn"]
         times = load_of(size, machine, config).times
         if pace and (choices is steps[-1] or times.a_pass < _HOPELESS * longest):
@@ -84,10 +84,6 @@ def choose(
             break
     chosen = {c.key: c for c in (*always, *choices, *_course(size, machine, times, budget))}
     return tuple(choice for choice in chosen.values() if not holds(asked, choice.key))
-
-
-def _with(choices: Iterable[Choice], asked: Mapping[str, Any]) -> Config:
-    return make_config([*(nested(choice.key, choice.value) for choice in choices), asked], "settings")
 
 
 def _ladder(
@@ -105,7 +101,7 @@ def _ladder(
         drawn = [
             Choice("loss.candidates", "shared", "all entities would take too long"),
             Choice("loss.negatives", _NEGATIVES, "drawn once for all questions of a batch"),
-            _penalty(size, spec, _DRAWN_PENALTY),
+            _regularizer(size, spec, _DRAWN_REGULARIZER),
         ]
         yield [Choice("model.k", load.k, why), *drawn]
     while load.reals > _LEAST_REALS and load.k > 1 and not holds(asked, "model.k"):
@@ -120,7 +116,7 @@ def _batch(size: Size) -> Choice:
     return Choice("train.batch", batch, f"makes {ceil(questions / batch):,} steps of {questions:,} questions")
 
 
-def _penalty(size: Size, spec: ModelSpec, share: float = 1.0) -> Choice:
+def _regularizer(size: Size, spec: ModelSpec, share: float = 1.0) -> Choice:
     """Penalise the more, the fewer of the possible pairs of entities are joined."""
     if not spec.score.bilinear:
         return Choice("regularizer.weight", _DISTANCE_PENALTY, "distances hold their numbers themselves")

@@ -1,12 +1,13 @@
 """What it takes to train on a graph: bytes and seconds, reckoned from its size and the machine."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
 import torch
 
-from modulekge.config import Config, PathsConfig
+from modulekge.config import Config, PathsConfig, make_config, nested
 from modulekge.data.dataset import Dataset
 from modulekge.machine import free_memory
 from modulekge.models.messages import Message
@@ -69,6 +70,11 @@ class Choice:
     key: str
     value: Any
     reason: str
+
+
+def with_choices(choices: Iterable[Choice], asked: Mapping[str, Any]) -> Config:
+    """Return the settings that rules chose, with what was asked for over them."""
+    return make_config([*(nested(choice.key, choice.value) for choice in choices), asked], "settings")
 
 
 @dataclass(frozen=True)

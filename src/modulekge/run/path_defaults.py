@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from modulekge.config import Config, holds, make_config, nested
+from modulekge.config import Config, holds
 from modulekge.data.dataset import Dataset
-from modulekge.run.load import Choice, Machine, Size, Times, load_of
+from modulekge.run.load import Choice, Machine, Size, Times, load_of, with_choices
 from modulekge.shapes import Triples
 from modulekge.wording import duration
 
@@ -22,8 +22,6 @@ _BATCH, _LEAST_BATCH, _STEPS = 64, 4, 400
 _EPOCHS = 8  # of which each is validated
 _SIZES = ((6, 32), (4, 32), (4, 16), (3, 16))  # layers and numbers of a state, in order of preference
 _RARELY = 0.5  # share of what train has, below which valid joins entities that train joins
-
-
 _ALWAYS = (
     Choice("regularizer.weight", 0.0, "weights belong to relations, and these are few"),
     Choice("paths.prior", "relations", "speaks for candidates that no path reaches"),
@@ -47,7 +45,7 @@ def choose_paths(
     passes = min(_PASSES, _QUESTIONS / (2 * size.train))
     least = min(_ENOUGH / (2 * size.train), _ENOUGH_PASSES)
     for choices in _ladder(size, machine):
-        config = _with((*_ALWAYS, *choices), asked)
+        config = with_choices((*_ALWAYS, *choices), asked)
         times = load_of(size, machine, config).times
         if pace and times.a_pass * least < 4 * budget:
             times = pace(config)
@@ -76,10 +74,6 @@ def _ladder(size: Size, machine: Machine) -> Iterator[tuple[Choice, ...]]:
         why = f"as much as the time allows on {machine.words}" if i else "as long as paths need to be"
         batch = Choice("train.batch", min(_BATCH, max(1, size.train // 8)), "usual")
         yield Choice("paths.layers", layers, why), Choice("paths.d", d, "numbers of a state"), batch
-
-
-def _with(choices: tuple[Choice, ...], asked: Mapping[str, Any]) -> Config:
-    return make_config([*(nested(choice.key, choice.value) for choice in choices), asked], "settings")
 
 
 def left_out(dataset: Dataset) -> Choice:

@@ -6,14 +6,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from modulekge.config import Config, current, dotted, holds, make_config, merge, nested, read_config
+from modulekge.config import Config, current, dotted, holds, make_config, merge, read_config
 from modulekge.data.dataset import Dataset
 from modulekge.errors import ConfigError
 from modulekge.models.messages import Message
 from modulekge.models.spec import COLUMNS, ModelSpec, named, parametrization, row, spec_of
 from modulekge.run.defaults import Pace, choose
 from modulekge.run.estimate import Pacer
-from modulekge.run.load import Choice, Machine, Size, Times
+from modulekge.run.load import Choice, Machine, Size, Times, with_choices
 from modulekge.run.path_defaults import left_out
 from modulekge.run.recipes import find_recipe, recipe_at_hand
 from modulekge.training.optimizers import check_matmul, pick_device
@@ -73,7 +73,7 @@ def plan(
         choices = choose(Size.of(dataset), machine, asked, minutes, pace)
         if spec_of(wanted.model).along_paths and not holds(asked, "paths.left_out"):
             choices = (*choices, left_out(dataset))
-        config = make_config([*(nested(c.key, c.value) for c in choices), asked], "settings")
+        config = with_choices(choices, asked)
     else:
         config = make_config([read_config(recipe), asked], str(recipe))
     spec = spec_of(config.model)
@@ -117,7 +117,7 @@ def check_settings(config: Config) -> None:
 def _check_paths(config: Config) -> None:
     """Refuse what a model of paths does not do."""
     Message(spec_of(config.model))
-    usual = Config()
+    settings = dotted(config)
     for key, wanted in (
         ("loss.kind", "softmax"),
         ("loss.candidates", "all"),
@@ -130,12 +130,12 @@ def _check_paths(config: Config) -> None:
         ("train.dropout", 0.0),
         ("train.plateau_steps", 0),
         ("model.bias", False),
-        ("model.reciprocal", usual.model.reciprocal),
+        ("model.reciprocal", "own"),
         ("rerank.inverse", 0.0),
         ("rerank.hubness", 0.0),
         ("rerank.prior", 0.0),
     ):
-        if (found := dotted(config)[key]) != wanted:
+        if (found := settings[key]) != wanted:
             raise ConfigError(
                 f"{key} = {found}: is for embeddings, and {config.model.name} sends messages along paths; "
                 f"set {key} = {json.dumps(wanted)}"

@@ -13,6 +13,7 @@ from modulekge.models.paths import Paths
 from modulekge.shapes import Ids, Scores, Triples
 from modulekge.training.optimizers import set_rate
 from modulekge.training.questions import Questions
+from modulekge.training.tables import gradients_of
 
 _MOST_GRADIENT = 1.0  # norm of the gradients, to which longer ones are cut
 
@@ -58,11 +59,7 @@ class PathStep:
                 loss.backward()
                 value += loss.detach()
         if model.workers.copies > 1:
-            for table in self._weights:
-                table.grad = torch.zeros_like(table) if table.grad is None else table.grad
-            model.workers.sum_copies_(
-                [value, *(table.grad for table in self._weights if table.grad is not None)]
-            )
+            model.workers.sum_copies_([value, *map(gradients_of, self._weights)])
         clip_grad_norm_(self._weights, _MOST_GRADIENT)
         self._optimizer.step()
         self._total.add_(value, alpha=len(rows))

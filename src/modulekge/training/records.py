@@ -17,7 +17,7 @@ class EpochProgress:
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """What an epoch was: its mean loss with penalty, its speed, and valid metrics where measured."""
+    """What an epoch was: its mean loss with the regularizer, its speed, and valid metrics where measured."""
 
     epoch: int
     loss: float

@@ -1,4 +1,4 @@
-r"""The penalty $\Phi$ of section 4.6."""
+r"""The regularizer $\Phi$ of section 4.6."""
 
 from jaxtyping import Float
 from torch import Tensor
@@ -8,7 +8,7 @@ from modulekge.config import RegularizerConfig
 from modulekge.models.embedding import Embedding, Some
 
 
-def penalty(
+def regularization(
     model: Embedding, heads: Some, relations: Some, tails: Some, config: RegularizerConfig
 ) -> Float[Tensor, ""]:
     r"""$\lambda (\lambda_1 G(h) + \lambda_2 G(r) + \lambda_3 G(t) + \mu (G(hr) + G(tr)))$, mean over a batch.

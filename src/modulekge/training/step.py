@@ -21,7 +21,7 @@ from modulekge.training.losses import LOSSES, Answers, Weights
 from modulekge.training.optimizers import matmul_precision
 from modulekge.training.plateau import ease
 from modulekge.training.questions import Draw, Questions, answers_of, candidate_scores, dropout
-from modulekge.training.regularizer import penalty
+from modulekge.training.regularizer import regularization
 from modulekge.training.tables import PlainTables, RowTables, Tables, gradients_of, tables_of
 
 _EAGER = 3  # full batches before a step is recorded; they load and tune what it is made of
@@ -279,7 +279,7 @@ def asked(
     queries = dropout(model.queries(heads, relations), config.train.dropout, draw)
     rest = queries.new_zeros(())
     if config.regularizer.weight:
-        rest = penalty(model, answered_heads, answered_relations, tails, config.regularizer)
+        rest = regularization(model, answered_heads, answered_relations, tails, config.regularizer)
     if config.loss.relation_prediction:
         assert isinstance(answered_relations, Tensor), "rows of some relations do not tell them from others"
         guesses = model.relation_scores(answered_heads, tails)
