@@ -1,17 +1,21 @@
 """Prove that a GPU computes what the CPU computes, for every row: losses, gradients, ranks.
 
-    python scripts/gpu_check.py        (or: make gpu-check)
+    python scripts/gpu_check.py                 (or: make gpu-check)
+    python scripts/gpu_check.py --only paths
 
 Needs PyTorch with CUDA and this library, nothing else. Prints a line per check and row and, as its last
 line, how many passed; exits with 1 if any did not.
 """
 
+import argparse
 import sys
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from modulekge.algebra.parametrizations import EXPONENTIAL
 from modulekge.config import Config, RerankConfig, make_config
@@ -20,9 +24,11 @@ from modulekge.data.vocabulary import Vocabulary
 from modulekge.evaluation.evaluate import rank
 from modulekge.machine import compiled, repeatable
 from modulekge.models.embedding import Embedding
+from modulekge.models.paths import Paths
 from modulekge.models.reranked import Reranked
 from modulekge.models.spec import MODELS, Build, ModelSpec, specs
 from modulekge.models.table import TABLE_1
+from modulekge.run.checkpoint import begin
 from modulekge.training import step as steps
 from modulekge.training.optimizers import begin_epoch, make_optimizer
 from modulekge.training.questions import Questions
@@ -165,42 +171,79 @@ def check_fallback(dataset: Dataset) -> tuple[float, float]:
         Step._take = take  # type: ignore[method-assign]
 
 
+def check_paths(name: str, dataset: Dataset, aggregation: str) -> tuple[float, float]:
+    """Scores by paths and gradients: by kernels in bfloat16, twice the same, and on the CPU in float32."""
+    results = []
+    for device in ("cpu", "cuda", "cuda"):
+        settings = {"layers": 3, "d": 24, "aggregation": aggregation}
+        model, _ = begin(make_config([{"model": {"name": name}, "paths": settings}]), dataset)
+        assert isinstance(model, Paths)
+        model = model.to(device)
+        adjacency, batch = model.adjacency.to(model.device), dataset.questions("train")[:BATCH].to(device)
+        heads, relations, tails = batch.unbind(1)
+        scores = model(heads, relations, adjacency.without(adjacency.groups(heads, relations, tails)))
+        F.cross_entropy(scores, tails).backward()
+        gradients = [t.grad.flatten().cpu() for t in model.parameters() if t.grad is not None]
+        results.append((scores.detach().cpu(), torch.cat(gradients)))
+    (here, mine), (there, theirs), (again, twice) = results
+    if not (torch.equal(there, again) and torch.equal(theirs, twice)):
+        return 1.0, 1.0
+    return float((there - here).norm() / here.norm()), float((theirs - mine).norm() / mine.norm())
+
+
 def passes(model: str, check: str, value: float, gradient: float) -> bool:
-    """Print how far apart the devices are, and judge it; bfloat16 has eight bits."""
-    most_value, most_gradient = (1e-2, 2e-2) if check == "bfloat16" else (2e-3, 2e-4)
+    """Print how far apart the devices are, and judge it; bfloat16 has eight bits, and turns some ReLUs."""
+    low = {"bfloat16": (1e-2, 2e-2), "paths": (1e-2, 2e-1)}
+    most_value, most_gradient = low.get(check.split()[0], (2e-3, 2e-4))
     good = value < most_value and gradient < most_gradient
     mark = "ok  " if good else "FAIL"
-    print(f"{mark} {model:18} {check:8} value {value:.1e}  gradients {gradient:.1e}", flush=True)
+    print(f"{mark} {model:18} {check:14} value {value:.1e}  gradients {gradient:.1e}", flush=True)
     return good
 
 
-def main() -> None:
-    """Run every check of every row."""
-    if not torch.cuda.is_available():
-        raise SystemExit("no CUDA device: nothing to check; run this where torch.cuda.is_available()")
-    dataset, passed = graph(), list[bool]()
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
+def embeddings(dataset: Dataset) -> Iterator[bool]:
+    """Every check of every row."""
     short = [
         replace(spec.parametrized(EXPONENTIAL), name=f"{spec.name}, exp") for spec in specs(TABLE_1[-3:])
     ]
     for spec in (*MODELS.values(), *short):
-        found = {f"train {i}": check_training(spec, dataset, loss) for i, loss in enumerate(LOSSES)}
+        for i, loss in enumerate(LOSSES):
+            yield passes(spec.name, f"train {i}", *check_training(spec, dataset, loss))
         if spec.score.bilinear:
-            found["bfloat16"] = check_training(spec, dataset, LOSSES[0], "bfloat16")
-        found["chosen"] = check_chosen(spec, dataset)
-        found["ranks"] = (check_ranks(spec, dataset), 0.0)
-        found["reranked"] = (check_ranks(spec, dataset, 0.5), 0.0)
-        passed += [passes(spec.name, name, *differences) for name, differences in found.items()]
-    passed.append(passes("ModulE-HH", "fallback", *check_fallback(dataset)))
-    passed.append(passes("ModulE-HH", "many", *check_many(dataset)))
+            yield passes(spec.name, "bfloat16", *check_training(spec, dataset, LOSSES[0], "bfloat16"))
+        yield passes(spec.name, "chosen", *check_chosen(spec, dataset))
+        yield passes(spec.name, "ranks", check_ranks(spec, dataset), 0.0)
+        yield passes(spec.name, "reranked", check_ranks(spec, dataset, 0.5), 0.0)
+    yield passes("ModulE-HH", "fallback", *check_fallback(dataset))
+    yield passes("ModulE-HH", "many", *check_many(dataset))
     for name in ("RotatE", "QuatE", "QuatE-xy", "NagE", "DensE"):
-        passed.append(passes(name, "drawn", *check_drawn(MODELS[name], dataset)))
+        yield passes(name, "drawn", *check_drawn(MODELS[name], dataset))
     steps._WORTH_COMPILING["cuda"] = 0  # and once compiled
     for name in ("ModulE-HH", "RotatE"):
-        passed.append(passes(name, "compiled", *check_training(MODELS[name], dataset, LOSSES[0])))
+        yield passes(name, "compiled", *check_training(MODELS[name], dataset, LOSSES[0]))
     for name in ("NagE", "HopfE-fibre"):
         spec = MODELS[name]
-        passed.append(passes(name, "built", *check_chosen(spec, dataset, compiled(spec.entity))))
+        yield passes(name, "built", *check_chosen(spec, dataset, compiled(spec.entity)))
+
+
+def paths(dataset: Dataset) -> Iterator[bool]:
+    """Each algebra as a message, and each aggregation."""
+    for name in ("DistMult", "ComplEx", "QuatE", "ModulE-RC", "ModulE-RH", "ModulE-HH", "TransE"):
+        yield passes(f"Paths-{name}", "paths", *check_paths(f"Paths-{name}", dataset, "mean-std"))
+    for aggregation in ("mean", "sum"):
+        yield passes("Paths", f"paths {aggregation}", *check_paths("Paths-DistMult", dataset, aggregation))
+
+
+def main() -> None:
+    """Run what is asked for, all without options."""
+    parts = {"embeddings": embeddings, "paths": paths}
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", choices=parts)
+    only = parser.parse_args().only
+    if not torch.cuda.is_available():
+        raise SystemExit("no CUDA device: nothing to check; run this where torch.cuda.is_available()")
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
+    passed = [good for name, part in parts.items() if only in (None, name) for good in part(graph())]
     print(f"{sum(passed)} of {len(passed)} checks passed")
     sys.exit(not all(passed))
 

@@ -38,7 +38,14 @@ WEB = {
     "uvicorn",
 }  # the extra "serve"; two files import it, and the program only these
 WEB_FILES = {"http.py", "requests.py", "server.py"}
-KERNELS = {"distance_triton.py", "entities_triton.py", "messages_triton.py", "step_triton.py"}
+KERNELS = {
+    "distance_triton.py",
+    "entities_triton.py",
+    "messages_triton.py",
+    "path_layer_triton.py",
+    "path_update_triton.py",
+    "step_triton.py",
+}
 WITH_TORCH = {"triton"}  # which brings it where there are GPUs; only files of kernels import it
 
 

@@ -1,14 +1,13 @@
 """The edges of a graph as messages need them: by where they start, by relation and by where they end."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from modulekge.kernels.gather_sum import Incidence, Lists, ranges, starts_of
-from modulekge.machine import kernels
+from modulekge.kernels.message_plan import Plan
 from modulekge.shapes import Ids, Triples
 
 
@@ -24,7 +23,7 @@ class Adjacency:
     target: Incidence  # entities by messages: where each arrives
     left_out: Int[Tensor, " edges"]
     by_target: Int[Tensor, " edges"]  # edges in the order of their targets, numbered in that of messages
-    plan: Any = None  # of the same edges for the kernels of a GPU, where there is one
+    plan: Plan | None = None  # of the same edges for the kernels of a GPU, where there is one
 
     @classmethod
     def of(cls, questions: Triples, n_entities: int, n_relations: int, whole_pairs: bool) -> "Adjacency":
@@ -78,27 +77,17 @@ class Adjacency:
             return self
 
         source, relation, target = (x.to(device) for x in (self.source, self.relation, self.target))
-        gpu = kernels("modulekge.kernels.messages_triton", torch.empty(0, device=device))
         plan = None
-        if gpu:
+        if device.type == "cuda":
             counts = self.n_entities, len(_starts(self.relation.columns)) - 1
-            plan = gpu.Plan.of(source.rows.items, relation.rows.items, target.rows, target.columns, counts)
+            plan = Plan.of(source.rows.items, relation.rows.items, target.columns, counts)
         return Adjacency(source, relation, target, self.left_out.to(device), self.by_target.to(device), plan)
 
     @property
-    def kept(self) -> tuple[Float[Tensor, " edges"], Float[Tensor, " edges"]]:
-        """1 for each edge that is not left out, else 0: in the order of targets, and in that of messages."""
-        rows, columns = self.target.rows, self.target.columns
-        if rows.weights is None or columns.weights is None:
-            ones = torch.ones(self.n_edges, device=rows.items.device)
-            return ones, ones
-        return rows.weights, columns.weights
-
-    def arrived(self, active: Float[Tensor, " e"], sent: Float[Tensor, " edges"]) -> Float[Tensor, " e"]:
-        """1 for each entity that is active or where an edge that sent something ends, else 0."""
-        total: Tensor = torch.cat([sent.new_zeros(1), sent.cumsum(0)])
-        found: Tensor = (total[_starts(self.target.rows)].diff() > 0) | (active > 0)
-        return found.float()
+    def kept(self) -> Float[Tensor, " edges"]:
+        """1 for each edge that is not left out, else 0, in the order of messages."""
+        weights = self.target.columns.weights
+        return torch.ones(self.n_edges, device=self.left_out.device) if weights is None else weights
 
     def groups(self, heads: Ids, relations: Ids, tails: Ids) -> Int[Tensor, " _groups"]:
         """Return the numbers of what is left out together with these edges, as far as they are there."""

@@ -41,15 +41,8 @@ def update(
     return (x + y).to(x.dtype)
 
 
-def update_all(
-    x: Float[Tensor, "*rows d"], sums: list[Float[Tensor, "*rows d"]], *rest: Any
-) -> Float[Tensor, "*rows d"]:
-    """Return the same, and 0 where no path has arrived."""
-    return update(x, sums, *rest) * _arrived(x, sums)
-
-
 def update_reached(x: States, sums: list[States], degrees: Float[Tensor, " v"], *rest: Any) -> States:
-    """Return the same, worked out for those entities and questions alone that a path has joined."""
+    """Return the same, worked out where a path has joined an entity and a question; elsewhere 0."""
     flat, totals = x.flatten(2).flatten(0, 1), [total.flatten(2).flatten(0, 1) for total in sums]
     degree = degrees.repeat_interleave(x.shape[1])[:, None]
     arrived = _arrived(flat, totals)

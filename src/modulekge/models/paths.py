@@ -23,11 +23,12 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from modulekge.config import PathsConfig
+from modulekge.kernels.message_plan import Plan, Sending
 from modulekge.machine import can_compile, compiled, kernels
 from modulekge.models.adjacency import Adjacency
 from modulekge.models.messages import Message
 from modulekge.models.model import Model
-from modulekge.models.path_layers import States, log_degree_of, perceptron, update_all, update_reached
+from modulekge.models.path_layers import States, log_degree_of, perceptron, update_reached
 from modulekge.models.scorer import Scorer
 from modulekge.models.spec import ModelSpec
 from modulekge.shapes import Ids, Scores
@@ -37,7 +38,7 @@ _HIDDEN = 64  # of the last perceptron
 _PRIOR_SCALE = 0.3  # of the numbers with which a prior starts
 MOST_NUMBERS = 1 << 22  # of messages at a time on a CPU: as many as its caches help with
 _MOST_ON_GPU = 1 << 32
-_ON_GPU = 64  # questions at a time
+_ON_GPU, _PADDED = 256, 64  # questions at a time, and to a multiple of what they are filled up
 
 
 class Paths(Model):
@@ -169,7 +170,7 @@ class Paths(Model):
         """Return the entities that are reached from any of the heads, ascending, and their states."""
         every = torch.arange(adjacency.n_entities, device=heads.device)
         if adjacency.plan is not None and self.message.products:
-            return every, self._dense_states(heads, query, adjacency)
+            return every, self._dense_states(heads, query, adjacency, adjacency.plan)
         degrees = adjacency.degrees + 1
         entities, places = heads.unique(return_inverse=True)
         x = _at_heads(query, places, len(entities))
@@ -184,23 +185,23 @@ class Paths(Model):
             x, entities = self.after(layer, _expanded(x, entities, rows), sums, degrees[rows]), rows
         return entities, x
 
-    def _dense_states(self, heads: Ids, query: Float[Tensor, "b size n"], adjacency: Adjacency) -> States:
+    def _dense_states(
+        self, heads: Ids, query: Float[Tensor, "b size n"], adjacency: Adjacency, plan: Plan
+    ) -> States:
         """Return the states of all entities, by the kernels of a GPU; what is not reached sends nothing."""
-        gpu, plan = kernels("modulekge.kernels.messages_triton", self.query), adjacency.plan
-        advance = self._fast(update_all, adjacency)
-        degrees, squares = adjacency.degrees + 1, "std" in self.config.aggregation
-        kept, kept_by_message = adjacency.kept
+        gpu = kernels("modulekge.kernels.path_layer_triton", self.query)
+        degrees, kept = adjacency.degrees + 1, adjacency.kept
+        counts = torch.ones_like(degrees) if self.config.aggregation == "sum" else degrees
+        scale, squares = log_degree_of(degrees) / self.log_degree, "std" in self.config.aggregation
+        shape = gpu.Shape(self.message.products, squares, counts, scale)
         active = torch.zeros(adjacency.n_entities, device=heads.device).index_fill(0, heads, 1.0)
         low = query.bfloat16()
         x = _at_heads(low, heads, adjacency.n_entities)
         for layer in range(self.config.layers):
-            sent = kept * active[plan.source.long()]
+            sending = Sending.of(plan, kept, active)
             elements = self._elements(layer, query).bfloat16()
-            fixed = plan, self.message.products, sent, kept_by_message, active, squares
-            sums = gpu.Sums.apply(x, elements, low, heads, *fixed)
-            flat = x.flatten(2), [total.flatten(2) for total in sums], degrees[:, None, None]
-            x = advance(*flat, *self._layer(layer)).view_as(x)
-            active = adjacency.arrived(active, sent)
+            x = gpu.Layer.apply(x, elements, low, *self._weights(layer), heads, sending, shape)
+            active = sending.arrived
         return x
 
     def _fast(self, function: Callable[..., Tensor], adjacency: Adjacency) -> Callable[..., Tensor]:
@@ -210,8 +211,11 @@ class Paths(Model):
 
     def _layer(self, layer: int) -> tuple[bool | Tensor, ...]:
         """What a layer's update takes: whether to sum, the mean log-degree, its weights."""
+        return self.config.aggregation == "sum", self.log_degree, *self._weights(layer)
+
+    def _weights(self, layer: int) -> tuple[Tensor, ...]:
         tables = self.aggregate, self.own, self.bias, self.norm_weight, self.norm_bias
-        return self.config.aggregation == "sum", self.log_degree, *(table[layer] for table in tables)
+        return tuple(table[layer] for table in tables)
 
     def _hidden(self, query: Float[Tensor, "b d"]) -> Float[Tensor, "b hidden"]:
         """What the perceptron reads of the query."""
@@ -290,8 +294,8 @@ class PathScorer(Scorer):
     def scores(self, heads: Ids, relations: Ids) -> Scores:
         """Some questions at a time, as memory allows."""
         size, count = self.at_once, len(heads)
-        if self.device.type == "cuda":  # loops are compiled for one size
-            heads, relations = (F.pad(x, (0, -count % size), value=0) for x in (heads, relations))
+        if self.device.type == "cuda":  # loops are compiled for few sizes
+            heads, relations = (F.pad(x, (0, -count % _PADDED), value=0) for x in (heads, relations))
         parts = zip(heads.split(size), relations.split(size), strict=True)
         return torch.cat([self.model(h, r, self.adjacency) for h, r in parts])[:count]
 

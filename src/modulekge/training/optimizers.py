@@ -58,7 +58,7 @@ def begin_epoch(optimizer: Optimizer, config: TrainConfig, epoch: int) -> None:
 
     The rate depends on the epoch and the optimiser's memory alone, so that a run can be continued.
     """
-    set_rate(optimizer, config, epoch)
+    set_rate(optimizer, rate_of(optimizer, config, epoch))
     if 0 < config.drop_after < epoch and epoch == config.drop_after + 1:
         for memory in optimizer.state.values():
             for name, quantity in memory.items():
@@ -66,8 +66,8 @@ def begin_epoch(optimizer: Optimizer, config: TrainConfig, epoch: int) -> None:
                     quantity.zero_()
 
 
-def set_rate(optimizer: Optimizer, config: TrainConfig, epoch: int, done: float = 0.0) -> None:
-    r"""Set the rate of an epoch, of which a share is done; ``schedule`` is $\frac12 (1 + \cos \pi x)$ or 1.
+def rate_of(optimizer: Optimizer, config: TrainConfig, epoch: int, done: float = 0.0) -> float:
+    r"""Return the rate after a share of an epoch; ``schedule`` is $\frac12 (1 + \cos \pi x)$ or 1.
 
     $x$ is the share of the whole training; for the first ``warmup`` of it the rate rises from 0.
     """
@@ -78,8 +78,13 @@ def set_rate(optimizer: Optimizer, config: TrainConfig, epoch: int, done: float 
         rate *= (1 + cos(pi * share)) / 2 + _LEAST_SHARE
     if share < config.warmup:
         rate *= (share + _LEAST_SHARE) / (config.warmup + _LEAST_SHARE)
+    return rate
+
+
+def set_rate(optimizer: Optimizer, rate: float | Tensor) -> None:
+    """Set the rate; on a GPU in its place, where recorded steps read it."""
     for group in optimizer.param_groups:
-        group["lr"] = group["lr"].fill_(rate) if isinstance(group["lr"], Tensor) else rate
+        group["lr"] = group["lr"].fill_(rate) if isinstance(group["lr"], Tensor) else float(rate)
 
 
 def state_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:

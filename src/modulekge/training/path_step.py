@@ -1,6 +1,7 @@
 """A step of training of a model of paths: what is asked for is left out of the graph while it is asked."""
 
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.utils import clip_grad_norm_
@@ -10,9 +11,10 @@ from modulekge.config import Config
 from modulekge.machine import repeatable
 from modulekge.models.adjacency import Adjacency
 from modulekge.models.paths import Paths
-from modulekge.shapes import Ids, Scores, Triples
-from modulekge.training.optimizers import set_rate
+from modulekge.shapes import Ids, Triples
+from modulekge.training.optimizers import rate_of, set_rate
 from modulekge.training.questions import Questions
+from modulekge.training.recorded import Recorded
 from modulekge.training.tables import gradients_of
 
 _MOST_GRADIENT = 1.0  # norm of the gradients, to which longer ones are cut
@@ -31,6 +33,10 @@ class PathStep:
         self._generator = torch.Generator(model.device)
         self._total, self._epoch, self._done = torch.zeros((), device=model.device), 1, 0
         self._weights = [table for table in model.parameters() if table.requires_grad]
+        batch = questions.triples.new_empty(config.train.batch, 3, device=model.device)
+        others = torch.empty(len(batch), model.n_entities, dtype=torch.bool, device=model.device)
+        shaped = batch, torch.ones_like(self._adjacency.left_out).bool(), others, self._rate(0.0)
+        self._recorded = Recorded(self._take, shaped, self._generator, model.workers.size == 1)
 
     def begin(self, epoch: int) -> None:
         """Draw from here on what belongs to this epoch."""
@@ -41,52 +47,68 @@ class PathStep:
 
     def __call__(self, rows: Ids) -> None:
         """Take one step, at the rate of its place in the schedule."""
-        train = self._config.train
-        set_rate(self._optimizer, train, self._epoch, self._done * train.parts / len(self._questions.triples))
+        self._recorded.catch_up()
+        train, batch = self._config.train, self._questions.batch(rows)
+        share = self._done * train.parts / len(self._questions.triples)
         self._done += len(rows)
-        self._take(rows)
+        self._recorded(batch, self._kept(batch), self._known(batch), self._rate(share))
 
     @repeatable()
-    def _take(self, rows: Ids) -> None:
+    def _take(
+        self,
+        batch: Triples,
+        kept: Bool[Tensor, " edges"],
+        known: Bool[Tensor, "b e"],
+        rate: Float[Tensor, ""],
+    ) -> None:
         model = self._model
-        batch, own = self._questions.batch(rows), model.workers.questions(len(rows))
+        own = model.workers.questions(len(batch))
+        set_rate(self._optimizer, rate)
         self._optimizer.zero_grad()
         value = self._total.new_zeros(())
-        adjacency = self._left(batch)
+        adjacency = self._adjacency.only(kept)
         if own.start < own.stop:
-            for part in batch[own].split(model.most_questions):
-                loss = self._loss(part, adjacency) / len(batch)
+            size = model.most_questions
+            for part, others in zip(batch[own].split(size), known[own].split(size), strict=True):
+                loss = self._loss(part, others, adjacency) / len(batch)
                 loss.backward()
                 value += loss.detach()
         if model.workers.copies > 1:
             model.workers.sum_copies_([value, *map(gradients_of, self._weights)])
         clip_grad_norm_(self._weights, _MOST_GRADIENT)
         self._optimizer.step()
-        self._total.add_(value, alpha=len(rows))
+        self._total.add_(value, alpha=len(batch))
+
+    def _rate(self, done: float) -> Float[Tensor, ""]:
+        """Return the rate where a share of the epoch is done."""
+        rate = rate_of(self._optimizer, self._config.train, self._epoch, done)
+        return torch.full((), rate, dtype=torch.double, device=self._model.device)
 
     def mean(self, count: int) -> float:
-        """Return the mean loss of the steps since :meth:`begin`, over so many questions."""
+        """Wait for the steps since :meth:`begin` and return their mean loss over so many questions."""
+        self._recorded.wait()
         return float(self._total) / count
 
-    def _left(self, batch: Triples) -> Adjacency:
-        """Return the graph without what a batch asks for, and without a share of all edges, drawn."""
+    def _kept(self, batch: Triples) -> Bool[Tensor, " edges"]:
+        """Say which edges a step follows: not what the batch asks for, nor a share of all, drawn."""
         adjacency, share = self._adjacency, self._config.paths.dropout
         groups = adjacency.groups(*batch.unbind(1))
         if share:
             count = int(adjacency.left_out.max()) + 1
             drawn = torch.rand(count, generator=self._generator, device=groups.device) < share
             groups = torch.cat([groups, drawn.nonzero()[:, 0]])
-        return adjacency.without(groups)
+        return ~torch.isin(adjacency.left_out, groups)
 
-    def _loss(self, batch: Triples, adjacency: Adjacency) -> Tensor:
+    def _known(self, batch: Triples) -> Bool[Tensor, "b e"]:
+        """Say which entities answer each question in train, but for the one asked for: none competes."""
+        heads, relations, tails = batch.unbind(1)
+        known = torch.zeros(len(batch), self._model.n_entities, dtype=torch.bool, device=batch.device)
+        known[self._questions.known.of_questions(heads, relations)] = True
+        known[torch.arange(len(batch), device=batch.device), tails] = False
+        return known
+
+    def _loss(self, batch: Triples, known: Bool[Tensor, "b e"], adjacency: Adjacency) -> Float[Tensor, ""]:
         """Return the sum of the losses of some questions."""
         heads, relations, tails = batch.unbind(1)
-        scores = self._unknown(self._model(heads, relations, adjacency), heads, relations, tails)
-        return F.cross_entropy(scores.float(), tails, reduction="sum")
-
-    def _unknown(self, scores: Scores, heads: Ids, relations: Ids, tails: Ids) -> Scores:
-        """Return the scores of what train does not know, and of the answer; no other answer competes."""
-        others = torch.zeros_like(scores, dtype=torch.bool)
-        others[self._questions.known.of_questions(heads, relations)] = True
-        others[torch.arange(len(tails), device=tails.device), tails] = False
-        return scores.masked_fill(others, -torch.inf)
+        scores = self._model(heads, relations, adjacency).float().masked_fill(known, -torch.inf)
+        return F.cross_entropy(scores, tails, reduction="sum")

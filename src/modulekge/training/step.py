@@ -1,7 +1,5 @@
 """A step of training: the loss of a batch, its gradients, an update."""
 
-import warnings
-from contextlib import nullcontext
 from dataclasses import replace
 
 import torch
@@ -21,10 +19,10 @@ from modulekge.training.losses import LOSSES, Answers, Weights
 from modulekge.training.optimizers import matmul_precision
 from modulekge.training.plateau import ease
 from modulekge.training.questions import Draw, Questions, answers_of, candidate_scores, dropout
+from modulekge.training.recorded import Recorded
 from modulekge.training.regularizer import regularization
 from modulekge.training.tables import PlainTables, RowTables, Tables, gradients_of, tables_of
 
-_EAGER = 3  # full batches before a step is recorded; they load and tune what it is made of
 # Numbers in the tables of entities times steps, from which on compiling pays
 _WORTH_COMPILING = {"cpu": 4e9, "cuda": 2e10}
 
@@ -47,12 +45,9 @@ class Step:
         self._model, self._questions, self._optimizer, self._config = model, questions, optimizer, config
         device = self._device = model.entity_scalar.device
         self._generator, self._total = torch.Generator(device), torch.zeros((), device=device)
-        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         if device.type == "cpu":
             keep_memory()
-        if self._stream:  # autograd's own thread multiplies first, which PyTorch mends and warns of
-            warnings.filterwarnings("ignore", "Attempting to run cuBLAS")
-        self._rows = torch.empty(config.train.batch, dtype=torch.long, device=device)
+        rows = torch.empty(config.train.batch, dtype=torch.long, device=device)
         own = model.workers.questions(config.train.batch)
         each = torch.arange(own.stop - own.start, device=device)
         # Where candidates are drawn for all questions of a batch, a CPU touches their rows and no others
@@ -65,14 +60,13 @@ class Step:
         )
         more = loss.negatives if self._drawn else 0
         self._asked = self._part(2 * len(each) + more, len(each), bias=self._drawn)
-        self._share = model.entity_scalar.new_full(self._rows.shape, 1 / config.train.batch)
+        self._share = model.entity_scalar.new_full(rows.shape, 1 / config.train.batch)
         self._even = Target.of(Answers(each, each), self._share[own], model.n_entities, loss)
         self._one = self._share.new_ones(())
-        self._graph: torch.cuda.CUDAGraph | None = None
         # Where questions have any number of answers, no two steps are alike; what processes tell each other
         # is not recorded
         alike = config.loss.targets == "one"
-        self._to_go = _EAGER if self._stream and alike and model.workers.size == 1 else -1
+        self._recorded = Recorded(self._take, (rows,), self._generator, alike and model.workers.size == 1)
         steps = config.train.epochs * len(questions.triples) // config.train.batch
         numbers = model.entity_scalar.numel() + model.entity_vector.numel()
         worth = steps * numbers >= _WORTH_COMPILING[device.type]
@@ -95,44 +89,15 @@ class Step:
         everywhere = (model.relation_scaling, model.relation_rotation, model.score_weights)
         model.workers.broadcast_([table.detach() for table in everywhere if table.numel()])
         self._tables.begin()
-        if self._stream:
-            self._stream.wait_stream(torch.cuda.current_stream(self._device))
 
     def __call__(self, rows: Ids) -> None:
         """Take one step, or on a GPU have it taken soon."""
-        with torch.cuda.stream(self._stream) if self._stream else nullcontext():
-            if len(rows) < len(self._rows) or self._to_go < 0:
-                self._take(rows)
-            elif self._to_go:
-                self._to_go -= 1
-                self._take(rows)
-            else:
-                self._replay(rows)
+        self._recorded(rows)
 
     def mean(self, count: int) -> float:
         """Wait for the steps since :meth:`begin` and return their mean loss over so many questions."""
-        if self._stream:
-            torch.cuda.current_stream(self._device).wait_stream(self._stream)
+        self._recorded.wait()
         return float(self._total) / count
-
-    def _replay(self, rows: Ids) -> None:
-        """Take a step as recorded; where none can be recorded, this one and all others as they come."""
-        self._rows.copy_(rows)
-        try:
-            self._graph = self._graph or self._recorded()
-        except RuntimeError as error:
-            warnings.warn(f"steps are not replayed, which is slower: {error}", stacklevel=2)
-            self._to_go = -1
-            self._take(rows)
-        else:
-            self._graph.replay()
-
-    def _recorded(self) -> torch.cuda.CUDAGraph:
-        graph = torch.cuda.CUDAGraph()
-        graph.register_generator_state(self._generator)
-        with torch.cuda.graph(graph, stream=self._stream):
-            self._take(self._rows)
-        return graph
 
     @repeatable()
     def _take(self, rows: Ids) -> None:
