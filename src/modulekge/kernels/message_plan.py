@@ -8,7 +8,7 @@ from torch import Tensor
 from modulekge.kernels.gather_sum import Lists, starts_of
 
 _PIECE = 64  # edges of a target, rows of a sum, at a time
-_RUN = 32  # edges of a message
+_RUN = 16  # edges of a message
 _RUNS = 16  # of a source
 
 

@@ -51,7 +51,9 @@ class PathStep:
         train, batch = self._config.train, self._questions.batch(rows)
         share = self._done * train.parts / len(self._questions.triples)
         self._done += len(rows)
-        self._recorded(batch, self._kept(batch), self._known(batch), self._rate(share))
+        inputs = batch, self._kept(batch), self._known(batch), self._rate(share)
+        self._recorded.begin(*inputs)
+        self._recorded(*inputs)
 
     @repeatable()
     def _take(

@@ -34,21 +34,25 @@ class Recorded:
         if self._stream:
             torch.cuda.current_stream(self._device).wait_stream(self._stream)
 
+    def begin(self, *inputs: Tensor) -> None:
+        """Let the steps that follow come after all that was asked for so far, such as these inputs."""
+        if self._stream:
+            self._stream.wait_stream(torch.cuda.current_stream(self._device))
+            for given in inputs:
+                given.record_stream(self._stream)
+
     def catch_up(self) -> None:
         """Wait until the last inputs have been read, so that the host is one step ahead and no more."""
         if self._read:
             self._read.synchronize()
 
     def __call__(self, *inputs: Tensor) -> None:
-        """Take one step, or on a GPU have it taken soon, after all that its inputs come from."""
+        """Take one step, or on a GPU have it taken soon."""
         if not self._stream or not self._read:
             self._take(*inputs)
             return
-        self._stream.wait_stream(torch.cuda.current_stream(self._device))
         alike = all(a.shape == b.shape for a, b in zip(inputs, self._inputs, strict=True))
         with torch.cuda.stream(self._stream):
-            for given in inputs:
-                given.record_stream(self._stream)
             if alike and self._to_go == 0:
                 self._replay(inputs)
             else:

@@ -89,6 +89,7 @@ class Step:
         everywhere = (model.relation_scaling, model.relation_rotation, model.score_weights)
         model.workers.broadcast_([table.detach() for table in everywhere if table.numel()])
         self._tables.begin()
+        self._recorded.begin()
 
     def __call__(self, rows: Ids) -> None:
         """Take one step, or on a GPU have it taken soon."""
