@@ -62,6 +62,11 @@ def test_pytorch_is_not_imported(words, tmp_path):
     assert done.returncode == (0 if words in COMMANDS[:8] else 2)
 
 
+def test_a_question_takes_pytorch_but_not_what_reads_tables(tmp_path):
+    done = started("predict", "nowhere", "--head", "France", "--relation", "borders", cwd=tmp_path)
+    assert done.stderr.splitlines()[-1] == "heavy: numpy torch"
+
+
 def test_a_shell_is_offered_names_without_pytorch():
     done = started(
         _MODULEKGE_COMPLETE="complete_bash", COMP_WORDS="modulekge train --model ModulE-H", COMP_CWORD="3"

@@ -9,9 +9,6 @@ from typing import Literal, get_args
 import torch
 
 from modulekge.data.dataset import Dataset
-from modulekge.data.readers.files import read_file
-from modulekge.data.readers.places import place
-from modulekge.data.readers.tables import ROLES
 from modulekge.errors import QuestionError, UnknownNameError
 from modulekge.shapes import Triples
 
@@ -29,6 +26,10 @@ class NamedTriples:
     @classmethod
     def read(cls, path: Path, columns: Sequence[str] | None = None) -> "NamedTriples":
         """Read a file of triples in any format that a graph may have; it is not split."""
+        from modulekge.data.readers.files import read_file  # which takes Arrow, and few questions do
+        from modulekge.data.readers.places import place
+        from modulekge.data.readers.tables import ROLES
+
         table = read_file(path, columns).splits[0]
         rows = list(zip(*(table[role].to_pylist() for role in ROLES), strict=True))
         return cls(rows, partial(place, path, columns))

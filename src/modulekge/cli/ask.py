@@ -1,12 +1,12 @@
-"""Commands that ask a run: for answers, better ones (calibrate, rerank), and why (explain, relations)."""
+"""Commands that ask a run for answers."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from modulekge.choices import FEW, PICTURES, TABLES
-from modulekge.cli.app import Columns, Json, OtherGraph, RunArgument, app, command
+from modulekge.choices import FEW, TABLES
+from modulekge.cli.app import Columns, Json, OtherGraph, RunArgument, command
 
 Out = Annotated[Path | None, typer.Option(help=f"Write a new file instead of a table: {', '.join(TABLES)}.")]
 
@@ -71,59 +71,3 @@ def score(
     as_json: Json = False,
 ) -> None:
     """Say of each triple of a file how probable it is, how it ranks, and whether the graph holds it."""
-
-
-@command(epilog="Example: modulekge calibrate runs/demo --figure reliability.svg")
-def calibrate(
-    run: RunArgument,
-    figure: Annotated[
-        Path | None, typer.Option(help=f"Also draw how true probabilities are: {', '.join(PICTURES)}.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Fit probabilities to the valid split, and measure on test how true they are.
-
-    'train' does so at its end; a run that was made otherwise gets its probabilities here.
-    """
-
-
-@command(epilog="Example: modulekge rerank runs/demo")
-def rerank(
-    run: RunArgument,
-    weights: Annotated[
-        str | None,
-        typer.Option(metavar="I,H,P", help="Take these and compare no others; 0,0,0: no reranking."),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Rerank candidates with the inverse question, if that is better on valid, and keep the best weights.
-
-    How well the head answers a candidate's inverse question (weight I), how well the best entity does (H,
-    subtracted: hubness) and how common the candidate is in train (P: prior) are added to its score. Forty
-    choices are compared by MRR on valid; the model is not trained on. Probabilities are made anew, the report
-    on test is left to 'evaluate'.
-    """
-
-
-app.command("sharpen", hidden=True)(rerank)  # its former name
-
-
-@command(epilog="Example: modulekge explain runs/demo France borders Spain -k 3")
-def explain(
-    run: RunArgument,
-    head: Annotated[str, typer.Argument(metavar="HEAD", help="An entity, by name or label.")],
-    relation: Annotated[str, typer.Argument(metavar="RELATION", help="A relation, by name or label.")],
-    tail: Annotated[str, typer.Argument(metavar="TAIL", help="An entity, by name or label.")],
-    k: Annotated[int, typer.Option("-k", help="How many of each kind at most.")] = 5,
-    as_json: Json = False,
-) -> None:
-    """Say why a triple scores as it does: training facts, paths and like entities that speak for it."""
-
-
-@command(epilog="Example: modulekge relations runs/demo --all")
-def relations(
-    run: RunArgument,
-    every: Annotated[bool, typer.Option("--all", help="Show all that the model alone believes.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Say what relations are to each other: symmetric, inverse, equal, composed, commuting."""

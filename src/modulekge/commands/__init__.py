@@ -3,10 +3,13 @@
 Importing this takes PyTorch, and most of a second or two; Ctrl-C ends the process at once until then.
 """
 
-import pyarrow
-import torch  # noqa: F401
+import gc
 
 from modulekge.interrupts import raise_again
 
-pyarrow.enable_signal_handlers(False)  # Arrow's own, while it reads a table, now and then loses a Ctrl-C
+gc.disable()
+import torch  # noqa: E402, F401
+
+gc.freeze()  # PyTorch is no garbage: to look for some in it, here and at the end, takes half a second
+gc.enable()
 raise_again()

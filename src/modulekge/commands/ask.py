@@ -1,4 +1,4 @@
-"""Commands that ask a run: for answers, better ones (calibrate, rerank), and why (explain, relations)."""
+"""Commands that ask a run for answers."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -12,16 +12,8 @@ from modulekge.answers.questions import Answer, Link, Question
 from modulekge.answers.triples import NamedTriples
 from modulekge.answers.type_constraints import Types
 from modulekge.cli.graph import split_columns
-from modulekge.commands.graph import print_found, print_notes, print_untrained
-from modulekge.commands.runs import make_calibration, on_device
-from modulekge.config import RerankConfig, make_config
-from modulekge.data.registry import open_facts
-from modulekge.errors import ConfigError, QuestionError
-from modulekge.evaluation.rerank import MOST_QUESTIONS, WEIGHTS, Weighed, weigh
-from modulekge.explanations.explanation import explain as explain_by_name
-from modulekge.explanations.relation_patterns import relation_patterns
-from modulekge.run.calibrate import PICTURES, write_reliability
-from modulekge.run.rerank import check_rerankable, rerank_with
+from modulekge.commands.graph import on_device, print_notes, print_untrained
+from modulekge.errors import QuestionError
 from modulekge.run.rows import WRITERS, Rows, check_target
 from modulekge.run.run import load
 from modulekge.wording import counted
@@ -94,51 +86,6 @@ def score(
     _give(Rows.of(Link, found), render.links_table(found, asked.run.dataset), out, as_json)
 
 
-def calibrate(run: Path, figure: Path | None, as_json: bool) -> None:
-    """Fit probabilities to the valid split, and measure on test how true they are."""
-    if figure:
-        check_target(figure, PICTURES)
-    loaded = load(run)
-    found = make_calibration(loaded)
-    if figure:
-        write_reliability(found, figure)
-    if as_json:
-        print(found.to_json())
-    else:
-        render.console().print(render.calibration_view(found, loaded.dataset.relations))
-
-
-def rerank(run: Path, weights: str | None, as_json: bool) -> None:
-    """Rerank candidates with the inverse question, if that is better on valid, and keep the best weights."""
-    given = None if weights is None else _weights(weights)
-    loaded = on_device(load(run))
-    check_rerankable(loaded)
-    questions = min(2 * len(loaded.dataset.valid), MOST_QUESTIONS)
-    found = Weighed((), 0)
-    if given is None or questions:
-        with render.progress_display("reranking", questions, lambda sums: int(sums[-1])) as watch:
-            found = weigh(loaded.scorer, loaded.dataset, watch, (given,) if given else WEIGHTS)
-    kept = given or found.best[0]
-    reranked = rerank_with(loaded, kept)
-    changed = reranked is not loaded
-    if changed and questions:
-        make_calibration(reranked)
-    advice = f"; 'modulekge evaluate {run}' reports on test" if len(loaded.dataset.test) else ""
-    weighed = asdict(found) | {"kept": asdict(kept)}
-    print_found(weighed, lambda: render.weighed_view(found, kept, changed, advice), as_json)
-
-
-def _weights(text: str) -> RerankConfig:
-    try:
-        inverse, hubness, prior = map(float, text.split(","))
-    except ValueError:
-        raise ConfigError(
-            f"--weights {text}: expected three numbers, inverse, hubness and prior, such as 0.5,0.5,0"
-        ) from None
-    layer = {"rerank": {"inverse": inverse, "hubness": hubness, "prior": prior}}
-    return make_config([layer], "--weights").rerank
-
-
 def _check_out(out: Path | None) -> None:
     if out:
         check_target(out, WRITERS)
@@ -148,6 +95,8 @@ def _asked(path: Path, graph: str | None = None) -> Predictor:
     """Load a run to be asked, about another graph if one is named; say what there is to know of that."""
     run = on_device(load(path))
     if graph:
+        from modulekge.data.registry import open_facts  # which takes Arrow, and few questions do
+
         run = run.along(open_facts(graph, run.dataset))
     print_notes(run.dataset)
     if unfinished := run.folder.unfinished():
@@ -180,18 +129,3 @@ def _give(rows: Rows, view: RenderableType, out: Path | None, as_json: bool) -> 
         print(rows.json_lines(), end="")
     elif not out:
         render.console().print(view)
-
-
-def explain(run: Path, head: str, relation: str, tail: str, k: int, as_json: bool) -> None:
-    """Say why a triple scores as it does: training facts, paths and like entities that speak for it."""
-    loaded = load(run)
-    print_notes(loaded.dataset)
-    explanation = explain_by_name(loaded, head, relation, tail, k)
-    print_untrained(loaded.dataset, head, tail)
-    print_found(asdict(explanation), lambda: render.explanation_view(explanation), as_json)
-
-
-def relations(run: Path, every: bool, as_json: bool) -> None:
-    """Say what relations are to each other: symmetric, inverse, equal, composed, commuting."""
-    algebra = relation_patterns(run)
-    print_found(asdict(algebra), lambda: render.relation_patterns_view(algebra, every), as_json)

@@ -1,4 +1,4 @@
-"""What commands share: reading the graph that one names, and printing what was found."""
+"""What commands share: reading the graph that one names, a run on its device, printing what was found."""
 
 import json
 from collections.abc import Callable
@@ -6,16 +6,18 @@ from typing import Any
 
 from rich.console import RenderableType
 
+import modulekge
 from modulekge import render
 from modulekge.cli.graph import GraphOptions, split_columns
 from modulekge.data.dataset import Dataset
-from modulekge.data.registry import open_dataset
+from modulekge.run.run import Run
+from modulekge.training.optimizers import pick_device
 
 
 def open_graph(graph: GraphOptions) -> Dataset:
     """Return the data set that DATA and its options name."""
     with render.working(f"reading {graph.data}"):
-        return open_dataset(
+        return modulekge.open_dataset(  # imported here: it takes Arrow, which few commands need
             graph.data,
             graph.data_dir,
             columns=split_columns(graph.columns),
@@ -23,6 +25,11 @@ def open_graph(graph: GraphOptions) -> Dataset:
             descriptions=graph.descriptions,
             header=graph.header.chosen,
         )
+
+
+def on_device(run: Run) -> Run:
+    """Move the model of a run to what this machine has."""
+    return run.on(pick_device("auto"))
 
 
 def print_found(found: Any, view: Callable[[], RenderableType], as_json: bool) -> None:

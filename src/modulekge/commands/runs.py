@@ -15,7 +15,7 @@ from rich.console import Console
 
 from modulekge import render
 from modulekge.cli.graph import GraphOptions
-from modulekge.commands.graph import open_graph, print_notes
+from modulekge.commands.graph import on_device, open_graph, print_notes
 from modulekge.config import parse_setting, write_config
 from modulekge.data.benchmarks import Split
 from modulekge.data.registry import open_dataset
@@ -222,8 +222,3 @@ def make_calibration(run: Run) -> Calibration:
     questions = sum(count_questions(run.dataset, split) for split in ("valid", "test"))
     with render.progress_display("calibrating", questions, lambda asked: len(asked.relations)) as watch:
         return calibrate_run(on_device(run), watch)
-
-
-def on_device(run: Run) -> Run:
-    """Move the model of a run to what this machine has."""
-    return run.on(pick_device("auto"))

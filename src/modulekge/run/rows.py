@@ -9,14 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-import pyarrow as pa
-from pyarrow import parquet
-
 from modulekge.errors import RunError
 from modulekge.run.files import write_file
 
 Cell = str | int | float | bool | None
-_ARROW = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,11 @@ class Rows:
 
     def parquet(self) -> bytes:
         """Return a Parquet file, with the same types whatever the rows hold."""
-        schema = pa.schema([(name, _ARROW[kind]) for name, kind in self.columns.items()])
+        import pyarrow as pa  # which takes a tenth of a second, and few rows are written so
+        from pyarrow import parquet
+
+        arrow = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+        schema = pa.schema([(name, arrow[kind]) for name, kind in self.columns.items()])
         out = io.BytesIO()
         parquet.write_table(pa.Table.from_pylist([dict(row) for row in self.rows], schema), out)
         return out.getvalue()
