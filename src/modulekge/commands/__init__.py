@@ -4,12 +4,14 @@ Importing this takes PyTorch, and most of a second or two; Ctrl-C ends the proce
 """
 
 import gc
+import sys
 
 from modulekge.interrupts import raise_again
 
-gc.disable()
-import torch  # noqa: E402, F401
+if "torch" not in sys.modules:
+    gc.disable()
+    import torch  # noqa: F401
 
-gc.freeze()  # PyTorch is no garbage: to look for some in it, here and at the end, takes half a second
-gc.enable()
+    gc.freeze()  # nothing of it is garbage: to look for some, here and at the end, takes half a second
+    gc.enable()
 raise_again()
