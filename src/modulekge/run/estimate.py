@@ -3,25 +3,29 @@
 import time
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any
 
 import torch
+from torch import nn
 
 from modulekge.config import Config
 from modulekge.data.dataset import Dataset
 from modulekge.evaluation.evaluate import rank
 from modulekge.machine import held_memory
 from modulekge.models.paths import Paths
-from modulekge.run.checkpoint import begin
+from modulekge.models.spec import spec_of
+from modulekge.run.checkpoint import new_model
 from modulekge.run.defaults import Pace
 from modulekge.run.load import Machine, Size, Times, load_of
 from modulekge.training.fit import make_step, valid_questions
-from modulekge.training.optimizers import begin_epoch, pick_device
+from modulekge.training.optimizers import begin_epoch, make_optimizer, pick_device
 from modulekge.training.questions import Questions
 from modulekge.workers import many
 
 _QUICK = 20.0  # seconds of a whole training, as estimated, that need not be measured
-_SECONDS, _STEPS = 1.0, 30  # for which steps are timed, after one that is not, and how many at most
+_SECONDS, _STEPS = 0.5, 30  # for which steps are timed, after one that is not, and how many at most
 _RANKED = 64  # questions that are timed
+_WEIGHT = 0.1  # of what is timed: to draw them would take as long as the steps
 
 
 @dataclass(frozen=True)
@@ -62,8 +66,13 @@ class Pacer:
 
     def __call__(self, config: Config) -> Times:
         """Return the times, reckoned where training is quick, memory short, or a GPU or others take part."""
+        spec = spec_of(config.model)
+        row: dict[str, Any] = {"name": spec.name, **spec.words()}  # however the settings name it
         key = replace(
-            config, data="", train=replace(config.train, epochs=1, eval_every=1, patience=0, parts=1)
+            config,
+            data="",
+            model=replace(config.model, **row),
+            train=replace(config.train, epochs=1, eval_every=1, patience=0, parts=1),
         )
         device = pick_device(config.train.device)
         load = load_of(Size.of(self._dataset), Machine.at(device), config)
@@ -76,8 +85,11 @@ class Pacer:
 
 
 def measured(dataset: Dataset, config: Config, device: torch.device) -> Times:
-    """Take some steps and rank some questions, and reckon from them."""
-    model, optimizer = begin(config, dataset)
+    """Take some steps and rank some questions, and reckon from them; what weights are takes no time."""
+    model = new_model(config, dataset).to(device)
+    for weights in model.parameters():
+        nn.init.constant_(weights, _WEIGHT)
+    optimizer = make_optimizer(model, config.train)
     questions = Questions.of(dataset, config.loss, device, known=isinstance(model, Paths))
     begin_epoch(optimizer, config.train, 1)
     step = make_step(model, questions, optimizer, config)
