@@ -12,7 +12,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from modulekge.answers.links import Watch, best_links, links_in_chunks
-from modulekge.answers.questions import Answer, Link, PredictionSet, QueryType, Question
+from modulekge.answers.questions import Answer, Link, PredictionSet, QueryType, Question, QuestionIds
 from modulekge.answers.triples import Named, NamedTriples, Unknown
 from modulekge.answers.type_constraints import TypeConstraints, Types, check_types
 from modulekge.data.benchmarks import SPLITS
@@ -111,16 +111,28 @@ class Predictor:
         types: Types = "any",
     ) -> list[list[Answer]]:
         """Return the best answers to each of many questions, which are scored together, in chunks."""
+        return self.predict_ids([self._ids(question) for question in questions], k, known, types)
+
+    def predict_ids(
+        self,
+        questions: Sequence[QuestionIds],
+        k: int | None = None,
+        known: Known = "mark",
+        types: Types = "any",
+    ) -> list[list[Answer]]:
+        """Return the best answers to each of many questions by ids."""
         if known not in get_args(Known):
             raise QuestionError(f"known = {known!r}: expected {' or '.join(get_args(Known))}")
-        check_types(types, any(question.relation is None for question in questions))
+        check_types(types, any(question.for_relations for question in questions))
         constraints = self._constraints(types)
         found: dict[int, list[Answer]] = {}
-        for kind in (self.entities, self._relations):
-            places = [i for i, question in enumerate(questions) if self._kind(question) is kind]
+        for for_relations in (False, True):
+            places = [i for i, question in enumerate(questions) if question.for_relations is for_relations]
             if places:
+                kind = self._relations if for_relations else self.entities
                 count = kind.count(k)
-                asked = torch.tensor([self._ids(questions[i]) for i in places], device=self.run.scorer.device)
+                pairs = [questions[i][:2] for i in places]
+                asked = torch.tensor(pairs, device=self.run.scorer.device)
                 order = self.run.scorer.order(asked[:, 1])
                 parts = (
                     _best(kind, part, count, known, constraints) for part in asked[order].split(kind.at_once)
@@ -134,21 +146,13 @@ class Predictor:
 
     def candidates(self, question: Question) -> int:
         """Return how many entities are of a type that may answer a question."""
-        return int(self.type_constraints.allowed(self._ids(question)[1]).sum())
+        return int(self.type_constraints.allowed(self._ids(question).other).sum())
 
-    def _kind(self, question: Question) -> QueryType:
-        return self._relations if question.relation is None else self.entities
-
-    def _ids(self, question: Question) -> tuple[int, int]:
-        """Return (head, relation), which asks for entities, or (head, tail), which asks for relations."""
+    def _ids(self, question: Question) -> QuestionIds:
         entities, relations = self.run.dataset.entities, self.run.dataset.relations
-        head, tail = (
-            name if name is None else entities.find(name) for name in (question.head, question.tail)
-        )
-        if question.relation is None:
-            return head or 0, tail or 0
-        asked = relations.find(question.relation)
-        return (head, asked) if head is not None else (tail or 0, asked + len(relations))
+        names = ((entities, question.head), (entities, question.tail), (relations, question.relation))
+        head, tail, relation = (None if name is None else known.find(name) for known, name in names)
+        return QuestionIds.of(head, relation, tail, len(relations))
 
     def prediction_set(
         self, *, head: str | None = None, relation: str, tail: str | None = None, coverage: float = 0.9
@@ -158,9 +162,12 @@ class Predictor:
         It holds the new answers whose log-odds are no less than what a share ``coverage`` of the valid facts
         reach, of the same relation and direction where they are enough, else of all; always the best one.
         """
+        return self.prediction_set_of_ids(self._ids(Question(head, relation, tail)), coverage)
+
+    def prediction_set_of_ids(self, question: QuestionIds, coverage: float) -> PredictionSet:
+        """Return the prediction set of a question by ids, for entities."""
         calibration, kind = self._calibrated(), self.entities
-        asked = torch.tensor([self._ids(Question(head, relation, tail))], device=self.run.scorer.device)
-        heads, relations = asked.unbind(1)
+        heads, relations = torch.tensor([question[:2]], device=self.run.scorer.device).unbind(1)
         least, line = calibration.least(int(relations), coverage)
         scored = kind.rate(heads, relations)
         closed = scored.known | scored.loops
@@ -198,7 +205,7 @@ class Predictor:
             raise QuestionError(f"k = {k}: ask for at least one link")
         scorer, dataset, ids = self.run.scorer, self.run.dataset, self._relation_ids(relations)
         chunks = links_in_chunks(scorer, dataset, self._calibrated(), ids, k, self._constraints(types))
-        return self._rated_links(best_links(watch(chunks), k))
+        return self.score_ids(best_links(watch(chunks), k))
 
     def link_candidates(
         self, relations: Iterable[str] | None = None, types: Types = "constrained"
@@ -217,9 +224,10 @@ class Predictor:
 
         A triple with a name that the graph does not have is refused, or with ``unknown="skip"`` left out.
         """
-        return self._rated_links(NamedTriples.of(triples).ids(self.run.dataset, unknown))
+        return self.score_ids(NamedTriples.of(triples).ids(self.run.dataset, unknown))
 
-    def _rated_links(self, triples: Triples) -> list[Link]:
+    def score_ids(self, triples: Triples) -> list[Link]:
+        """Return score, probability and ranks of triples by ids, in their order."""
         order = self.run.scorer.order(triples[:, 1])
         parts = triples[order].to(self.run.scorer.device).split(self.entities.at_once)
         links = [link for part in parts for link in self._links(part)]

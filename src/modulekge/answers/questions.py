@@ -34,6 +34,21 @@ class Question:
         return "  ".join("?" if name is None else name for name in (self.head, self.relation, self.tail))
 
 
+class QuestionIds(NamedTuple):
+    """A question by ids: (head, relation) asks for entities, (head, tail) for relations."""
+
+    head: int
+    other: int
+    for_relations: bool
+
+    @classmethod
+    def of(cls, head: int | None, relation: int | None, tail: int | None, n_relations: int) -> "QuestionIds":
+        """Return the question that leaves one out; for a head, it is asked by the reciprocal relation."""
+        if relation is None:
+            return cls(head or 0, tail or 0, True)
+        return cls(tail or 0, relation + n_relations, False) if head is None else cls(head, relation, False)
+
+
 @dataclass(frozen=True)
 class Answer:
     """An entity, or a relation, that may complete a triple."""

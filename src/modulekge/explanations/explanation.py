@@ -38,11 +38,15 @@ def explain(
     >>> why.as_tail.rank, why.supports[0].fact.labels  # doctest: +SKIP
     (1, ('Spain', 'borders', 'France'))
     """
-    if k < 1:
-        raise QuestionError(f"k = {k}: ask for at least one of each kind")
     run = run if isinstance(run, Run) else load(run)
     entities, relations = run.dataset.entities, run.dataset.relations
-    triple = entities.find(head), relations.find(relation), entities.find(tail)
+    return explain_ids(run, (entities.find(head), relations.find(relation), entities.find(tail)), k)
+
+
+def explain_ids(run: Run, triple: tuple[int, int, int], k: int = 5) -> Explanation | PathExplanation:
+    """Return what speaks for a triple by ids."""
+    if k < 1:
+        raise QuestionError(f"k = {k}: ask for at least one of each kind")
     if isinstance(run.model, Paths):
         return explain_by_paths(run.model, run.dataset, triple, k)
     return _explain_by_vectors(run, triple, k)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from modulekge.answers.questions import Question
+from modulekge.answers.questions import Question, QuestionIds
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import UnknownNameError
@@ -122,21 +122,21 @@ class Lookup:
         """Return the id of a relation, likewise."""
         return _find(self.dataset.relations, self._relations, text, field)
 
-    def question(self, asked: Question, place: str = "") -> Question:
-        """Return a question by the very names of the graph."""
-        return Question(*self._names((asked.head, asked.relation, asked.tail), place))
+    def question(self, asked: Question, place: str = "") -> QuestionIds:
+        """Return a question by ids."""
+        head, relation, tail = self._ids((asked.head, asked.relation, asked.tail), place)
+        return QuestionIds.of(head, relation, tail, len(self.dataset.relations))
 
-    def triple(self, triple: tuple[str, str, str], place: str = "") -> tuple[str, str, str]:
-        """Return a triple by the very names of the graph."""
-        head, relation, tail = map(str, self._names(triple, place))
+    def triple(self, triple: tuple[str, str, str], place: str = "") -> tuple[int, int, int]:
+        """Return a triple by ids."""
+        head, relation, tail = (int(i or 0) for i in self._ids(triple, place))
         return head, relation, tail
 
-    def _names(self, given: Iterable[str | None], place: str) -> Iterator[str | None]:
-        """Yield names of head, relation and tail as the graph has them; what is asked for has none."""
+    def _ids(self, given: Iterable[str | None], place: str) -> Iterator[int | None]:
+        """Yield the ids of head, relation and tail; what is asked for has none."""
         for part, text in zip(("head", "relation", "tail"), given, strict=True):
-            names = self.dataset.relations if part == "relation" else self.dataset.entities
             find = self.find_relation if part == "relation" else self.find_entity
-            yield None if text is None else names.names[find(text, place + part)]
+            yield None if text is None else find(text, place + part)
 
 
 def _find(vocabulary: Vocabulary, search: Search, text: str, field: str) -> int:

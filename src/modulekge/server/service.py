@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import torch
 
 from modulekge.answers.predictor import Known, Predictor
-from modulekge.answers.questions import Answer, Link, Question
+from modulekge.answers.questions import Answer, Link, Question, QuestionIds
 from modulekge.answers.type_constraints import Types, check_types
 from modulekge.errors import RunError, unknown
-from modulekge.explanations.explanation import explain
+from modulekge.explanations.explanation import explain_ids
 from modulekge.explanations.relation_patterns import RelationPatterns, relation_patterns
 from modulekge.explanations.values import Explanation, PathExplanation
 from modulekge.run.run import Run, load
@@ -39,7 +39,7 @@ Watch = Callable[[BatchStats], None]
 class QuestionBatch:
     """Questions of one request, how many answers each, and which may be among them."""
 
-    questions: tuple[Question, ...]
+    questions: tuple[QuestionIds, ...]
     k: int
     known: Known
     types: Types
@@ -109,11 +109,10 @@ class ServedRun:
     def prepare(self) -> "ServedRun":
         """Build what answers need, so that nobody waits for it; what is damaged shows here."""
         self.lookup.prepare()
-        entities, relations = self.run.dataset.entities.names, self.run.dataset.relations.names
-        asked = [Question(entities[0], relations[0])]
+        asked = [QuestionIds(0, 0, for_relations=False)]
         if not self.run.model.spec.along_paths:  # which ask for a relation as often as there are relations
-            asked.append(Question(entities[0], None, entities[0]))
-        self.predictor.predict_many(asked)
+            asked.append(QuestionIds(0, 0, for_relations=True))
+        self.predictor.predict_ids(asked)
         _ = self.detail, self.answers, self.calls
         return self
 
@@ -127,7 +126,7 @@ class ServedRun:
     ) -> "Future[list[list[Answer]]]":
         """Return the best answers to each question; where there are fewer than ``k``, all."""
         found = [self.lookup.question(asked, f"questions[{i}].") for i, asked in enumerate(questions)]
-        check_types(types, any(asked.relation is None for asked in found))
+        check_types(types, any(asked.for_relations for asked in found))
         return self.answers.ask(QuestionBatch(tuple(found), k, known, types))
 
     def _predict_all(self, batch: Sequence[QuestionBatch]) -> list[list[list[Answer]]]:
@@ -136,34 +135,35 @@ class ServedRun:
         kinds: dict[tuple[Known, Types, bool], list[tuple[int, int]]] = {}
         for i, asked in enumerate(batch):
             for j, question in enumerate(asked.questions):
-                kinds.setdefault((asked.known, asked.types, question.relation is None), []).append((i, j))
+                kinds.setdefault((asked.known, asked.types, question.for_relations), []).append((i, j))
         for (known, types, for_relations), places in kinds.items():
             size = len(self.run.dataset.relations if for_relations else self.run.dataset.entities)
             k = min(size, max(batch[i].k for i, _ in places))
-            rows = self.predictor.predict_many([batch[i].questions[j] for i, j in places], k, known, types)
+            rows = self.predictor.predict_ids([batch[i].questions[j] for i, j in places], k, known, types)
             for (i, j), row in zip(places, rows, strict=True):
                 found[i][j] = row[: batch[i].k]
         return found
 
     def prediction_set(self, question: Question, coverage: float) -> "Future[PredictionSetView]":
         """Return a prediction set of this coverage."""
-        asked = vars(self.lookup.question(question))
+        asked = self.lookup.question(question)
         return self._later(lambda: self._answer_set(asked, coverage))
 
-    def _answer_set(self, asked: dict[str, Any], coverage: float) -> PredictionSetView:
-        found = self.predictor.prediction_set(**asked, coverage=coverage)
+    def _answer_set(self, asked: QuestionIds, coverage: float) -> PredictionSetView:
+        found = self.predictor.prediction_set_of_ids(asked, coverage)
         listed = vars(found) | {"answers": found.answers[:_LISTED]}
         return PredictionSetView(**listed, size=len(found.answers), everything=found.everything)
 
     def score(self, triples: Sequence[tuple[str, str, str]]) -> "Future[list[Link]]":
         """Return how probable triples are, and how they rank."""
         found = [self.lookup.triple(triple, f"triples[{i}].") for i, triple in enumerate(triples)]
-        return self._later(lambda: self.predictor.score(found))
+        ids = torch.tensor(found, dtype=torch.long).view(-1, 3)
+        return self._later(lambda: self.predictor.score_ids(ids))
 
     def explain(self, triple: tuple[str, str, str]) -> "Future[Explanation | PathExplanation]":
         """Return what speaks for a triple."""
         found = self.lookup.triple(triple)
-        return self._later(lambda: explain(self._on_cpu, *found))
+        return self._later(lambda: explain_ids(self._on_cpu, found))
 
     def neighbourhood(
         self, name: str, known: int, predicted: int, types: Types = "constrained"
