@@ -1,4 +1,4 @@
-"""Commands that make the answers of a run better: probabilities (calibrate), another order (rerank)."""
+"""Commands that make answers better: probabilities (calibrate), order (rerank), several runs (mix)."""
 
 from pathlib import Path
 from typing import Annotated
@@ -38,6 +38,20 @@ def rerank(
     subtracted: hubness) and how common the candidate is in train (P: prior) are added to its score. Forty
     choices are compared by MRR on valid; the model is not trained on. Probabilities are made anew, the report
     on test is left to 'evaluate'.
+    """
+
+
+@command(epilog="Example: modulekge mix runs/embedding runs/paths --out runs/both")
+def mix(
+    runs: Annotated[list[Path], typer.Argument(help="Two trained runs of one graph, or more.")],
+    out: Annotated[Path, typer.Option(help="Run folder to make; it holds copies of the runs.")],
+    as_json: Json = False,
+) -> None:
+    """Mix runs of one graph into a run that answers with all of them, and calibrate it.
+
+    How much each counts is fitted for every relation and direction on two thirds of valid, and checked on the
+    rest: where the mixture is no better than the best run alone, that one gets all the weight. The result is
+    asked, evaluated, explained (by the run that counts most), served and added to like any other.
     """
 
 

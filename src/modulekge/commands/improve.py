@@ -1,4 +1,4 @@
-"""Commands that make the answers of a run better: probabilities (calibrate), another order (rerank)."""
+"""Commands that make answers better: probabilities (calibrate), order (rerank), several runs (mix)."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -8,8 +8,10 @@ from modulekge.commands.graph import on_device, print_found
 from modulekge.commands.runs import make_calibration
 from modulekge.config import RerankConfig, make_config
 from modulekge.errors import ConfigError
+from modulekge.evaluation.mixing import fit, mixed_triples
 from modulekge.evaluation.rerank import MOST_QUESTIONS, WEIGHTS, Weighed, weigh
 from modulekge.run.calibrate import PICTURES, write_reliability
+from modulekge.run.mix import check_mixable, make_mixture
 from modulekge.run.rerank import check_rerankable, rerank_with
 from modulekge.run.rows import check_target
 from modulekge.run.run import load
@@ -47,6 +49,31 @@ def rerank(run: Path, weights: str | None, as_json: bool) -> None:
     advice = f"; 'modulekge evaluate {run}' reports on test" if len(loaded.dataset.test) else ""
     weighed = asdict(found) | {"kept": asdict(kept)}
     print_found(weighed, lambda: render.weighed_view(found, kept, changed, advice), as_json)
+
+
+def mix(runs: list[Path], out: Path, as_json: bool) -> None:
+    """Mix runs of one graph into a run that answers with all of them, and calibrate it."""
+    loaded = [on_device(load(run)) for run in runs]
+    check_mixable(loaded, out)
+    scorers, dataset = [run.scorer for run in loaded], loaded[0].dataset
+    questions = 2 * min(len(dataset.valid), mixed_triples(scorers))
+    with render.progress_display("mixing", questions, len) as watch:
+        found = fit(scorers, dataset, watch)
+    mixed = load(make_mixture(loaded, found, out).path)
+    make_calibration(mixed)
+    names = [run.name for run in loaded]
+    fields = {
+        "run": str(out),
+        "members": dict(zip(map(str, runs), found.alone, strict=True)),
+        "mixed": found.mixed,
+        "helps": found.helps,
+        "fitted_on": found.fitted_on,
+        "checked_on": found.checked_on,
+        "shares": found.mix.shares.tolist(),
+    }
+    print_found(
+        fields, lambda: render.mixture_view(found, names, list(dataset.relations.names), out), as_json
+    )
 
 
 def _weights(text: str) -> RerankConfig:

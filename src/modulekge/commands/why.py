@@ -3,6 +3,8 @@
 from dataclasses import asdict
 from pathlib import Path
 
+import typer
+
 from modulekge import render
 from modulekge.commands.graph import print_found, print_notes, print_untrained
 from modulekge.explanations.explanation import explain as explain_by_name
@@ -16,6 +18,9 @@ def explain(run: Path, head: str, relation: str, tail: str, k: int, as_json: boo
     print_notes(loaded.dataset)
     explanation = explain_by_name(loaded, head, relation, tail, k)
     print_untrained(loaded.dataset, head, tail)
+    if loaded.members:
+        speaks = loaded.member(loaded.dataset.relations.find(relation)).name
+        typer.echo(f"explained by {speaks}, the member that counts most for {relation}", err=True)
     print_found(asdict(explanation), lambda: render.explanation_view(explanation), as_json)
 
 

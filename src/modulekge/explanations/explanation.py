@@ -44,9 +44,10 @@ def explain(
 
 
 def explain_ids(run: Run, triple: tuple[int, int, int], k: int = 5) -> Explanation | PathExplanation:
-    """Return what speaks for a triple by ids."""
+    """Return what speaks for a triple by ids; of a mixture, to the member that counts most."""
     if k < 1:
         raise QuestionError(f"k = {k}: ask for at least one of each kind")
+    run = run.member(triple[1])
     if isinstance(run.model, Paths):
         return explain_by_paths(run.model, run.dataset, triple, k)
     return _explain_by_vectors(run, triple, k)

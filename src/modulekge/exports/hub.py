@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from modulekge.data.benchmarks import SPLITS
-from modulekge.errors import ConfigError
+from modulekge.errors import ConfigError, RunError
 from modulekge.evaluation.report import Report
 from modulekge.models.references import reference
 from modulekge.run.checkpoint import write_weights
@@ -24,6 +24,8 @@ def write_hub(run: Run, path: Path, *, without_facts: bool = False) -> str:
 
     Without facts, the names stay but the triples go: what is known can then not be told from what is new.
     """
+    if run.members:
+        raise RunError(f"{run.folder.path}: a mixture; its folder is whole as it is, or share its members")
     run.check_current()
     dataset = run.dataset
     if without_facts:

@@ -3,6 +3,7 @@
 from modulekge.render.answers import answers_view as answers_view
 from modulekge.render.answers import calibration_view as calibration_view
 from modulekge.render.answers import links_table as links_table
+from modulekge.render.answers import mixture_view as mixture_view
 from modulekge.render.answers import prediction_set_view as prediction_set_view
 from modulekge.render.answers import weighed_view as weighed_view
 from modulekge.render.data import estimate_view as estimate_view

@@ -1,7 +1,8 @@
 """Tables of answers, links and calibrations."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple
+from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -13,12 +14,14 @@ from modulekge.data.benchmarks import Split
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.evaluation.calibration import Calibration
+from modulekge.evaluation.mixing import Fitted
 from modulekge.evaluation.reliability import Reliability
 from modulekge.evaluation.rerank import Weighed
 from modulekge.render.terminal import format_number, new_table
 from modulekge.wording import counted
 
 _FEW_WEIGHTS = 5
+_FEW_RELATIONS = 3  # for which a member of a mixture counts most
 _MOST_SHOWN = 20  # answers of a set; it may hold half of a graph
 
 
@@ -135,3 +138,29 @@ def _before_and_after(part: Reliability) -> list[str]:
         (getattr(side, name) for side in (part.before, part.after)) for name in ("error", "log_loss", "brier")
     )
     return [format_number(value) if part.questions else "-" for pair in pairs for value in pair]
+
+
+def mixture_view(
+    found: Fitted, members: Sequence[str], relations: Sequence[str], out: Path
+) -> RenderableType:
+    """What each member is worth alone and how much it counts, and what all are worth together."""
+    table = new_table("member", " valid MRR alone", " mean share", "most for")
+    shares = found.mix.shares
+    for place, (name, alone) in enumerate(zip(members, found.alone, strict=True)):
+        strongest = shares[:, place].argsort(descending=True, stable=True)[:_FEW_RELATIONS].tolist()
+        named = [
+            f"{relations[r % len(relations)]}{' (inverse)' if r >= len(relations) else ''}"
+            for r in strongest
+            if shares[r, place] > shares[r].mean()
+        ]
+        table.add_row(name, format_number(alone), f"{shares[:, place].mean():.0%}", ", ".join(named))
+    table.add_row("all together", format_number(found.mixed), "", "")
+    fitted, checked = counted(found.fitted_on, "question"), f"{found.checked_on:,}"
+    how = f"shares fitted on {fitted} of valid; MRR is of the other {checked}"
+    best = members[found.best]
+    verdict = (
+        f"the mixture is better than {best} alone"
+        if found.helps
+        else f"the mixture is no better than {best} alone, which therefore has all the weight"
+    )
+    return Group(table, "", Text(how, "dim"), f"{verdict}; 'modulekge evaluate {out}' reports on test")

@@ -1,7 +1,9 @@
 """New facts in a trained run: rows of what is new are found, rows of what is old stay bit for bit."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import ceil, isfinite
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from modulekge.data.batches import batches
 from modulekge.data.reading import named_facts, read_facts
 from modulekge.errors import ConfigError, RunError, TrainingError
 from modulekge.models.embedding import Embedding
+from modulekge.models.mixture import Mix
 from modulekge.models.model import Model
 from modulekge.models.paths import Paths
 from modulekge.run.calibrate import scored_by
@@ -25,6 +28,7 @@ from modulekge.run.checkpoint import adjacency_of, begin, new_model
 from modulekge.run.files import as_text
 from modulekge.run.folder import RunFolder
 from modulekge.run.lock import is_training
+from modulekge.run.mix import fill_mixture
 from modulekge.run.plan import check_settings
 from modulekge.run.run import Run, load
 from modulekge.run.train import continue_run
@@ -85,6 +89,13 @@ def fold_in(
     run.check_current()
     if out:
         RunFolder.check_free(out)
+    origin = {
+        "from": as_text(str(run.folder.path)),
+        "fingerprint": addition.before.fingerprint,
+        **addition.counts(),
+    }
+    if run.mix:
+        return _fold_members(run, run.mix, addition, out, list(settings), origin)
     records = run.folder.records()
     last = {}
     if records:  # as its training ended
@@ -94,21 +105,41 @@ def fold_in(
     start = (
         _along_more(run, addition, config) if run.model.spec.along_paths else _fitted(run, addition, config)
     )
-    origin = {
-        "from": as_text(str(run.folder.path)),
-        "fingerprint": addition.before.fingerprint,
-        **addition.counts(),
-    }
+    create = partial(RunFolder.create, config=config, dataset=addition.after, start=start)
+    return _created(run, out, partial(create, origin={"added": origin}))
+
+
+def _created(run: Run, out: Path | None, create: Callable[[Path], RunFolder]) -> RunFolder:
+    """Make a folder where it is asked for, or at the next free name, with the calibration of the old run."""
     while True:
         path = out or free_folder(run.folder.path)
         try:
-            folder = RunFolder.create(path, config, addition.after, {"added": origin}, start)
+            folder = create(path)
         except RunError:
             if out or not path.exists():
                 raise
         else:
             _keep_calibration(run, folder)
             return folder
+
+
+def _fold_members(
+    run: Run,
+    mix: Mix,
+    addition: Addition,
+    out: Path | None,
+    settings: list[Mapping[str, Any]],
+    origin: dict[str, Any],
+) -> RunFolder:
+    """Add to each member of a mixture in its own way, and mix them as before."""
+    larger = mix.enlarged(addition.after.n_relations_with_inverses)
+    with tempfile.TemporaryDirectory() as new:
+        paths = [Path(new) / str(number) for number in range(len(run.members))]
+        for member, path in zip(run.members, paths, strict=True):
+            fold_in(member, addition, path, settings)
+        fill = partial(fill_mixture, mix=larger, members=paths)
+        create = partial(RunFolder.create, config=run.config, dataset=addition.after, fill=fill)
+        return _created(run, out, partial(create, origin={"added": origin}))
 
 
 def _fitted(run: Run, addition: Addition, config: Config) -> tuple[Model, Optimizer]:

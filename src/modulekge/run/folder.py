@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from modulekge.data.benchmarks import SPLITS
 from modulekge.data.dataset import Dataset
 from modulekge.errors import RunError
 from modulekge.evaluation.calibration import Calibration
+from modulekge.models.mixture import Mix
 from modulekge.models.model import Model
 from modulekge.models.reranked import Reranked
 from modulekge.models.scorer import Scorer
@@ -32,6 +33,7 @@ from modulekge.run.files import read_json, write_file, write_through
 from modulekge.run.graph import graph_files, read_graph
 from modulekge.run.provenance import provenance, training_provenance
 from modulekge.run.run_files import RunFiles, cannot_be_made
+from modulekge.run.tensors import read_tensors
 from modulekge.workers import ALONE, Workers
 
 
@@ -47,8 +49,12 @@ class RunFolder(RunFiles):
         dataset: Dataset,
         origin: Mapping[str, Any] | None = None,
         start: tuple[Model, Optimizer] | None = None,
+        fill: Callable[[Path], None] = lambda folder: None,
     ) -> "RunFolder":
-        """Begin a run in a new or empty folder; one that comes of another says so and starts trained."""
+        """Begin a run in a new or empty folder; one that comes of another says so and starts trained.
+
+        ``fill`` may put more into the folder before others see it.
+        """
         about = {**provenance(), **_about(dataset), **(origin or {})}
         files = {
             **graph_files(dataset),
@@ -69,6 +75,7 @@ class RunFolder(RunFiles):
                     write_checkpoint(folder / "last.safetensors", *start, epoch=0)
                     if len(dataset.valid):  # else training would never find better ones
                         write_weights(folder / "weights.safetensors", start[0])
+                fill(folder)
                 folder.replace(path)
         except OSError as error:
             cls.check_free(path)  # another process was faster
@@ -93,6 +100,20 @@ class RunFolder(RunFiles):
         """Read what reranking with these weights adds to candidates, as far as it was worked out."""
         return read_offsets(self.offsets_file, model, weights) if self.offsets_file.exists() else {}
 
+    def mix(self, dataset: Dataset) -> Mix:
+        """Read how much the members of a mixture count."""
+        tensors, _ = read_tensors(self.mixture_file)
+        none = torch.empty(0)
+        mix = Mix(*(tensors.get(name, none) for name in ("shares", "scales")))
+        shape = dataset.n_relations_with_inverses, len(mix.scales)
+        if not (mix.shares.shape == shape and mix.weights.isfinite().all() and (mix.shares >= 0).all()):
+            raise RunError(f"{self.mixture_file}: not the weights of this mixture; mix its members again")
+        return mix
+
+    def member_folders(self, count: int) -> list[Path]:
+        """Return the folders of so many members of a mixture, in their order."""
+        return [self.members / str(number) for number in range(1, count + 1)]
+
     def save_weights(self, model: Model) -> None:
         """Keep the model as the best so far; reports on the one before and its calibration are not true."""
         self.drop_reports()
@@ -106,6 +127,8 @@ class RunFolder(RunFiles):
 
     def restore(self, model: Model, optimizer: Optimizer) -> int:
         """Set model and optimiser to the last checkpoint; return its epoch, 0 without one."""
+        if self.mixture_file.exists():
+            raise RunError(f"{self.path}: a mixture is not trained; train its members and mix them again")
         if not self.checkpoint.exists():
             if self.weights.exists():
                 raise RunError(f"{self.checkpoint}: no such file, so training cannot go on; train a new run")

@@ -18,7 +18,7 @@ _DEPTH = 4  # levels below a folder at which runs are looked for
 _MARKS = {"config.toml", "run.json"}  # either makes a folder a run, be it a damaged one
 _FROM_THE_START = ("run.json", "vocabulary.json", "triples.safetensors")
 
-State = Literal["finished", "stopped", "added", "training", "no weights yet", "damaged"]
+State = Literal["finished", "stopped", "added", "mixed", "training", "no weights yet", "damaged"]
 
 
 class Order(StrEnum):
@@ -103,6 +103,16 @@ def _line(path: Path, name: str) -> RunLine:
         _check_files(folder)
     except (ModulekgeError, OSError) as error:
         return RunLine(name, "damaged", str(error).removeprefix(f"{path}/"), **fields)
+    if folder.mixture_file.exists():
+        members = sum(path.is_dir() for path in folder.members.iterdir())
+        fields |= {
+            "model": f"Mixture of {members}",
+            "k": None,
+            "epochs": None,
+            "asked": None,
+            "seconds": None,
+        }
+        return RunLine(name, "mixed", **fields)
     ended = len(records) >= config.train.epochs or stalled(records, config.train.patience)
     return RunLine(name, _state(folder, ended, len(records)), **fields)
 
@@ -112,7 +122,8 @@ def _check_files(folder: RunFiles) -> None:
     for name in _FROM_THE_START:
         if not (folder.path / name).is_file():
             raise RunError(f"{folder.path / name}: no such file; the run folder is incomplete")
-    for path in (folder.path / "triples.safetensors", folder.weights, folder.checkpoint):
+    tensors = folder.path / "triples.safetensors", folder.weights, folder.checkpoint, folder.mixture_file
+    for path in tensors:
         if path.exists():
             check_tensors(path)
 
@@ -135,9 +146,10 @@ def best_record(records: Sequence[EpochRecord]) -> EpochRecord | None:
 def valid_figures(folder: RunFiles, records: Sequence[EpochRecord]) -> dict[str, float] | None:
     """Return the figures on valid of the weights that are kept.
 
-    Of a reranked run they are not those of its training, and are known once it was evaluated on valid.
+    Of a reranked run they are not those of its training, and are known once it was evaluated on valid; so
+    are those of a mixture.
     """
-    if not folder.config().rerank.on:
+    if not folder.config().rerank.on and not folder.mixture_file.exists():
         best = best_record(records)
         return best.valid if best else None
     report = folder.report("valid")

@@ -28,6 +28,8 @@ def rerank(run: Run | str | Path, watch: Watch = iter) -> Run:
 
 def check_rerankable(run: Run) -> None:
     """Refuse a run of paths: asking every entity back would take as many questions as there are entities."""
+    if run.members:
+        raise RunError(f"{run.folder.path}: a mixture; rerank its members and mix them again")
     if run.model.spec.along_paths:
         finding = f"{run.name} would have to ask every entity back, each at the cost of a question"
         raise RunError(f"{run.folder.path}: {finding}; rerank an embedding")

@@ -13,6 +13,7 @@ from modulekge.errors import RunError
 from modulekge.evaluation import evaluate as ranking
 from modulekge.evaluation.report import Report
 from modulekge.models.embedding import Embedding
+from modulekge.models.mixture import Mix, Mixture, mixture_name
 from modulekge.models.model import Model
 from modulekge.models.paths import Paths
 from modulekge.models.reranked import Reranked
@@ -32,10 +33,14 @@ class Run:
     model: Model
     state: tuple[int, ...] | None = None  # of the folder when it was read
     elsewhere: bool = False  # on another graph than the one it was trained on
+    members: tuple["Run", ...] = ()  # of a mixture; its settings and its model are those of the first
+    mix: Mix | None = None  # how much each of them counts
 
     @cached_property
     def scorer(self) -> Scorer:
         """What answers questions: the model as it was trained, reranked where the settings say so."""
+        if self.mix:
+            return Mixture([member.scorer for member in self.members], self.mix)
         plain, weights = self.model.scorer(), self.config.rerank
         if not weights.on:
             return plain
@@ -44,27 +49,41 @@ class Run:
 
     @property
     def embedding(self) -> Embedding:
-        """The model, where entities have vectors of their own; one of paths is refused."""
-        if isinstance(self.model, Embedding):
-            return self.model
+        """The model, where entities have vectors of their own; one of paths is refused.
+
+        Of a mixture it is the first member that has them.
+        """
+        for run in (*self.members, self):
+            if isinstance(run.model, Embedding):
+                return run.model
         finding = f"{self.name} answers by paths and has no vectors of entities, which this is made of"
         raise RunError(f"{self.folder.path}: {finding}; train an embedding, such as ModulE-HH")
 
     @property
     def name(self) -> str:
         """What reports call the model."""
+        if self.members:
+            return mixture_name([member.name for member in self.members])
         return self.config.rerank.named(self.model.spec.name)
 
     def on(self, device: torch.device) -> "Run":
         """Return the run with its model moved to a device."""
-        return replace(self, model=self.model.to(device))
+        moved = tuple(member.on(device) for member in self.members)
+        return replace(self, model=self.model.to(device), members=moved)
+
+    def member(self, relation: int) -> "Run":
+        """Return the member that counts most for a relation, in both directions; else the run itself."""
+        if not self.mix:
+            return self
+        there, back = self.mix.shares.chunk(2)
+        return self.members[int((there[relation] + back[relation]).argmax())]
 
     def along(self, graph: Dataset) -> "Run":
         """Return the run on the facts of train of another graph whose relations it knows: nothing is trained.
 
         >>> run.along(modulekge.open_dataset("another.tsv"))  # doctest: +SKIP
         """
-        if not isinstance(self.model, Paths):
+        if not isinstance(self.model, Paths) or self.members:
             finding = f"{self.name} knows the entities it was trained with and no others"
             raise RunError(f"{self.folder.path}: {finding}; train a model of paths, such as --model Paths")
         dataset = graph.with_relations(self.dataset.relations)
@@ -83,8 +102,20 @@ def load(path: str | Path, workers: Workers = ALONE) -> Run:
     Several processes leave the names of entities in their file.
     """
     folder = RunFolder.existing(Path(path))
+    if folder.mixture_file.exists():
+        return _load_mixture(folder, workers)
     state, config, dataset = folder.state(), folder.config(), folder.dataset(names=workers.size == 1)
     return Run(folder, config, dataset, folder.model(config, dataset, workers), state)
+
+
+def _load_mixture(folder: RunFolder, workers: Workers) -> Run:
+    """Read a mixture with its members."""
+    state, config, dataset = folder.state(), folder.config(), folder.dataset(names=workers.size == 1)
+    mix = folder.mix(dataset)
+    members = tuple(load(path, workers) for path in folder.member_folders(len(mix.scales)))
+    if any(member.dataset.fingerprint != dataset.fingerprint for member in members):
+        raise RunError(f"{folder.path}: its members are of different graphs; mix them again")
+    return Run(folder, config, dataset, members[0].model, state, members=members, mix=mix)
 
 
 def evaluate(run: Run | str | Path, split: Split = "test", every: bool = False) -> Report:

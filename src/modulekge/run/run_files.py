@@ -70,6 +70,16 @@ class RunFiles:
         return self.path / "config.json"
 
     @property
+    def mixture_file(self) -> Path:
+        """Of a mixture: the weights of its members, by relation."""
+        return self.path / "mixture.safetensors"
+
+    @property
+    def members(self) -> Path:
+        """Of a mixture: the folder of the runs it is made of."""
+        return self.path / "members"
+
+    @property
     def offsets_file(self) -> Path:
         """What reranking adds to the scores of candidates, worked out before."""
         return self.path / "rerank.safetensors"
@@ -114,7 +124,8 @@ class RunFiles:
 
     def state(self) -> tuple[int, ...]:
         """Return what changes whenever the settings, or the weights that are read, are written."""
-        files = [path.stat() for path in (self.config_file, self.read_from) if path.exists()]
+        read = self.config_file, self.read_from, self.mixture_file
+        files = [path.stat() for path in read if path.exists()]
         return tuple(number for file in files for number in (file.st_mtime_ns, file.st_size))
 
     def write_config(self, config: Config) -> None:

@@ -1,0 +1,130 @@
+r"""The weights of a mixture, fitted on one part of valid and checked on the rest.
+
+Each of some weightings $g$ of the members ranks the questions of the first part. A relation, in one
+direction, takes the one with the largest $\sum_{q \in r} 1/\mathrm{rank}_q(g) + \kappa\, \mathrm{MRR}(g)$:
+its own questions and $\kappa$ more that behave as the mean of all, so that relations with few questions
+take what is best for all.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from modulekge.data.dataset import Dataset
+from modulekge.data.filter_index import FilterIndex
+from modulekge.data.splits import sample
+from modulekge.evaluation.ranks import Ranks
+from modulekge.models.mixture import Mix
+from modulekge.models.scorer import Scorer, batch_size
+from modulekge.shapes import Triples
+
+_SHRINKAGE = 32.0  # questions that count for all relations alike
+_FITTED = 2 / 3  # share of valid on which weights are fitted
+_MOST_WEIGHTINGS = 48
+_MOST_SCORES = 2_000_000_000  # of all members together, for which valid is ranked
+_COPIES = 6  # of the scores: those of members, their sum, and what ranks are made of
+_SCALED = 256  # questions that say how far apart the scores of a member lie
+
+Gains = Float[Tensor, "q weightings"]  # 1 / rank of each question with each weighting
+Watch = Callable[[Iterator[Gains]], Iterable[Gains]]
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Weights of members, and what they gave on the part of valid that they were not fitted on."""
+
+    mix: Mix
+    alone: tuple[float, ...]  # MRR of each member
+    mixed: float  # and of all together
+    best: int  # the member that is best where weights were fitted
+    fitted_on: int  # questions
+    checked_on: int
+
+    @property
+    def helps(self) -> bool:
+        """Whether together they are better than the best of them."""
+        return self.mixed > self.alone[self.best]
+
+
+def fit(
+    scorers: Sequence[Scorer], dataset: Dataset, watch: Watch = iter, most_scores: int = _MOST_SCORES
+) -> Fitted:
+    """Fit the weights of members on valid; where they do not help, the best member has all the weight."""
+    dataset.check_split("valid", "to fit weights on")
+    questions = dataset.with_inverses(sample(dataset["valid"], mixed_triples(scorers, most_scores)))
+    order = torch.randperm(len(questions), generator=torch.Generator().manual_seed(0))
+    questions = questions[order]
+    grid = weightings(len(scorers))
+    scale = _scales(scorers, questions[:_SCALED])
+    gains = torch.cat(list(watch(_gains(scorers, questions, dataset.known, grid / scale))))
+    count = min(len(questions) - 1, round(_FITTED * len(questions))) or 1
+    chosen = choose(gains[:count], questions[:count, 1], scorers[0].n_relations)
+    rest = gains[count:] if count < len(gains) else gains
+    asked = questions[-len(rest) :, 1]
+    mixed = float(rest.gather(1, chosen[asked][:, None]).mean())
+    single = [int((grid[:, m] == 1).nonzero()) for m in range(len(scorers))]
+    alone = tuple(rest[:, single].mean(0).tolist())
+    best = int(gains[:count, single].mean(0).argmax())
+    if mixed <= alone[best]:
+        chosen = torch.full_like(chosen, single[best])
+    return Fitted(Mix(grid[chosen], scale), alone, mixed, best, count, len(rest))
+
+
+def mixed_triples(scorers: Sequence[Scorer], most_scores: int = _MOST_SCORES) -> int:
+    """How many triples of valid are ranked at most, by what a question costs all members."""
+    return max(1, most_scores // (2 * sum(scorer.cost for scorer in scorers)))
+
+
+def weightings(members: int) -> Float[Tensor, "weightings members"]:
+    """Return all shares of members in steps as fine as makes not too many of them; each is 1 in all."""
+    parts, found = 1, _shares(1, members)
+    while members > 1 and parts < 16 and len(finer := _shares(parts + 1, members)) <= _MOST_WEIGHTINGS:
+        parts, found = parts + 1, finer
+    return found
+
+
+def _shares(parts: int, members: int) -> Float[Tensor, "weightings members"]:
+    whole = [share for share in product(range(parts + 1), repeat=members) if sum(share) == parts]
+    return torch.tensor(whole) / parts
+
+
+def choose(gains: Gains, relations: Int[Tensor, " q"], count: int) -> Int[Tensor, " relations"]:
+    """Return the best weighting of each of so many relations, by its questions and by all."""
+    own = torch.zeros(count, gains.shape[1], dtype=gains.dtype).index_add_(0, relations, gains)
+    return (own + _SHRINKAGE * gains.mean(0)).argmax(1)
+
+
+@torch.no_grad()
+def _scales(scorers: Sequence[Scorer], questions: Triples) -> Float[Tensor, " members"]:
+    """How far the scores of a question lie apart, of each member on average."""
+    found = []
+    for scorer in scorers:
+        heads, relations, _ = questions.to(scorer.device).unbind(1)
+        parts = zip(heads.split(scorer.at_once), relations.split(scorer.at_once), strict=True)
+        found.append(torch.cat([scorer.scores(h, r).std(1) for h, r in parts]).mean().clamp(min=1e-6).cpu())
+    return torch.stack(found)
+
+
+@torch.no_grad()
+def _gains(
+    scorers: Sequence[Scorer],
+    questions: Triples,
+    known: FilterIndex,
+    grid: Float[Tensor, "weightings members"],
+) -> Iterator[Gains]:
+    """Yield 1 / rank of some questions at a time, with each of the weightings."""
+    device = scorers[0].device
+    questions, known, grid = questions.to(device), known.to(device), grid.to(device)
+    room = max(1, batch_size(scorers[0].n_entities, device) // (_COPIES + len(scorers)))
+    for some in questions.split(min(room, *(scorer.at_once for scorer in scorers))):
+        heads, relations, tails = some.unbind(1)
+        scores = torch.stack([scorer.scores(heads, relations) for scorer in scorers])
+        others = known.of_questions(heads, relations)
+        ranks = [
+            Ranks.of(torch.tensordot(shares, scores, 1), tails, others).rank("bottom") for shares in grid
+        ]
+        yield (1 / torch.stack(ranks, 1)).cpu()
