@@ -484,6 +484,8 @@ def test_the_doctor_says_what_it_found_and_what_training_needs(graph, tmp_path):
     found = json.loads(call("data", "doctor", "copied.tsv", "--json", cwd=tmp_path).stdout)
     assert {"level", "what", "advice"} == set(found["findings"][0])
     assert found["needs"]["memory"] > 0
+    along = call("data", "doctor", "copied.tsv", "--model", "Paths", "--json", cwd=tmp_path)
+    assert json.loads(along.stdout)["needs"]["memory"] > found["needs"]["memory"]
 
 
 def test_the_doctor_lists_every_line_that_is_no_triple(tmp_path):

@@ -65,6 +65,10 @@ Labels = Annotated[
 Descriptions = Annotated[
     Path | None, typer.Option(help="File of 'name description': what the explorer says about entities.")
 ]
+ModelName = Annotated[
+    str | None,
+    typer.Option(help="A model by name; 'modulekge models' lists them.", autocompletion=completion.models),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="A setting, such as train.epochs=5; repeatable."),

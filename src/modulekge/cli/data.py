@@ -10,7 +10,7 @@ import typer
 
 from modulekge.choices import SYNTHETIC_PATTERNS
 from modulekge.cli import completion
-from modulekge.cli.app import All, DataDir, Json, app, command
+from modulekge.cli.app import All, DataDir, Json, ModelName, app, command
 from modulekge.cli.graph import GraphOptions
 
 data_app = typer.Typer(
@@ -41,13 +41,13 @@ def data_info(graph: GraphOptions, every: All = False, as_json: Json = False) ->
     """Count a data set: sizes, unseen entities, leaks, cardinality of each relation."""
 
 
-@command("doctor", epilog="Example: modulekge data doctor my-graph.tsv", of=data_app)
-def data_doctor(graph: GraphOptions, as_json: Json = False) -> None:
+@command("doctor", epilog="Example: modulekge data doctor my-graph.tsv --model Paths", of=data_app)
+def data_doctor(graph: GraphOptions, model: ModelName = None, as_json: Json = False) -> None:
     """Look for what would spoil training or its figures, and reckon what training needs here.
 
     Lines that are no triples, repeated triples, leaks between splits, unseen entities, names that are spelt
     alike, relations that copy, invert or mirror each other or follow from two others, cardinalities; memory
-    and seconds per epoch of the settings that 'train' would use.
+    and seconds per epoch of the settings that 'train' would use, for this model if one is named.
     """
 
 

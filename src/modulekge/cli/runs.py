@@ -7,7 +7,7 @@ import typer
 
 from modulekge.choices import TRACKERS
 from modulekge.cli import completion
-from modulekge.cli.app import Json, OtherGraph, RunArgument, Settings, command
+from modulekge.cli.app import Json, ModelName, OtherGraph, RunArgument, Settings, command
 from modulekge.cli.graph import GraphOptions
 
 Track = Annotated[
@@ -21,12 +21,7 @@ Track = Annotated[
 @command(epilog="Example: modulekge train WN18RR --model ModulE-HH --set train.epochs=40 --out runs/wn")
 def train(
     graph: GraphOptions,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="A model by name; 'modulekge models' lists them.", autocompletion=completion.models
-        ),
-    ] = None,
+    model: ModelName = None,
     out: Annotated[
         Path | None, typer.Option(help="Run folder to make; default: a dated one in runs/.")
     ] = None,

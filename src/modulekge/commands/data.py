@@ -23,10 +23,10 @@ def data_info(graph: GraphOptions, every: bool, as_json: bool) -> None:
     print_found(asdict(found), lambda: render.statistics_view(found, every), as_json)
 
 
-def data_doctor(graph: GraphOptions, as_json: bool) -> None:
+def data_doctor(graph: GraphOptions, model: str | None, as_json: bool) -> None:
     """Look for what would spoil training or its figures, and reckon what training needs here."""
     try:
-        dataset, found, needed = _examined(graph)
+        dataset, found, needed = _examined(graph, model)
     except DataError as error:
         path, columns = Path(graph.data), split_columns(graph.columns)
         found = examine_files(path, columns, graph.header.chosen) if path.exists() else ()
@@ -43,13 +43,13 @@ def data_doctor(graph: GraphOptions, as_json: bool) -> None:
         render.console().print(render.findings_view(dataset.name, found), render.estimate_view(needed))
 
 
-def _examined(graph: GraphOptions) -> tuple[Dataset, tuple[Finding, ...], Estimate]:
+def _examined(graph: GraphOptions, model: str | None) -> tuple[Dataset, tuple[Finding, ...], Estimate]:
     with render.stages_display(2 + len(STAGES)) as begin:
         begin("reading")
         dataset = open_graph(graph)
         found = examine(dataset, begin)
         begin("timing a few steps of training")
-        planned = plan(dataset)
+        planned = plan(dataset, model)
         return dataset, found, needs(dataset, planned.config, planned.pace)
 
 

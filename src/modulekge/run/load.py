@@ -24,7 +24,7 @@ _SPEEDS = {"cpu": (2.5e10, 5e9, 5e-3), "cuda": (4e13, 2e12, 5e-4)}
 # Of a model of paths: bytes kept of a layer for a number of its messages or, on a GPU, of its states; numbers
 # of messages in a second, there and back, and how much faster there alone is (docs/paths.md)
 _MESSAGE_BYTES, _STATE_BYTES = 32.0, 26.0
-_MESSAGE_RATES = {"cpu": 1.8e8, "cuda": 1.8e11}
+_MESSAGE_RATES = {"cpu": 1.8e8, "cuda": 3e11}
 _TRAINING_TO_ASKING = 4
 _VALIDATED = 300  # triples of a sample, about
 
