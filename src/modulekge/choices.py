@@ -9,5 +9,6 @@ STUDIES = (
     "results", "ablation", "relations", "size", "convergence", "extended", "best", "interpretations",
 )  # fmt: skip
 SYNTHETIC_PATTERNS = ("symmetric", "inverse", "composed", "hierarchical", "random")
+T_NORMS = ("product", "godel", "lukasiewicz")
 TABLES = (".csv", ".jsonl", ".parquet")
 TRACKERS = ("tensorboard", "mlflow", "wandb")

@@ -28,6 +28,30 @@ class QuestionError(ModulekgeError):
     """A question that is none."""
 
 
+class PointedError(QuestionError):
+    """A question with a word in it that is wrong, at which a caret points.
+
+    >>> print(PointedError("unknown entity 'Frnce'", "Frnce borders ?x", 0, 5))
+    unknown entity 'Frnce'
+      Frnce borders ?x
+      ^^^^^
+    """
+
+    field = "question"  # of a request that holds it
+
+    def __init__(self, finding: str, text: str, start: int, end: int) -> None:
+        self.finding = finding
+        line_start = text.rfind("\n", 0, start) + 1
+        line = text[line_start:].partition("\n")[0]
+        gap = "".join("\t" if char == "\t" else " " for char in line[: start - line_start])
+        self.pointer = f"  {line}\n  {gap}{'^' * max(1, min(end - start, len(line) - (start - line_start)))}"
+        super().__init__(f"{finding}\n{self.pointer}")
+
+
+class PointedNameError(PointedError, UnknownNameError):
+    """A question with a name in it that nothing bears."""
+
+
 class RunError(ModulekgeError):
     """A run folder that is missing something or is not what it says."""
 

@@ -1,0 +1,1 @@
+"""Compound questions: links joined by and, or, not, answered exactly, with probabilities and witnesses."""
