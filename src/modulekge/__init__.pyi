@@ -1,5 +1,10 @@
 """Module embeddings of knowledge graphs: the public names."""
 
+from modulekge.answers.compound.asker import Asker as Asker
+from modulekge.answers.compound.asker import CompoundAnswer as CompoundAnswer
+from modulekge.answers.compound.asker import CompoundAnswers as CompoundAnswers
+from modulekge.answers.compound.asker import WitnessLink as WitnessLink
+from modulekge.answers.compound.asker import ask as ask
 from modulekge.answers.predictor import Predictor as Predictor
 from modulekge.answers.predictor import predict as predict
 from modulekge.answers.questions import Answer as Answer

@@ -40,7 +40,7 @@ class PointedError(QuestionError):
     field = "question"  # of a request that holds it
 
     def __init__(self, finding: str, text: str, start: int, end: int) -> None:
-        self.finding = finding
+        self.finding, self.start = finding, start
         line_start = text.rfind("\n", 0, start) + 1
         line = text[line_start:].partition("\n")[0]
         gap = "".join("\t" if char == "\t" else " " for char in line[: start - line_start])

@@ -18,7 +18,7 @@ import typer
 
 from modulekge.cli import completion
 from modulekge.cli.graph import GraphOptions, HeaderRow
-from modulekge.errors import ModulekgeError
+from modulekge.errors import ModulekgeError, PointedError
 from modulekge.version import __version__
 
 # click's, which newer versions of typer carry inside them
@@ -152,6 +152,8 @@ def main() -> NoReturn:
         if workers := _workers():
             workers.part()
         sys.exit(status)
+    except PointedError as error:
+        _fail(f"error: {error.finding}", 2, error.pointer)
     except ModulekgeError as error:
         _fail(f"error: {error}", 2)
     except UsageError as error:
@@ -191,10 +193,11 @@ def _workers() -> Any:
     return sys.modules.get("modulekge.workers")
 
 
-def _fail(message: str, code: int) -> NoReturn:
+def _fail(message: str, code: int, pointer: str = "") -> NoReturn:
     workers = _workers()
     if workers.speaks() if workers else os.environ.get("RANK", "0") == "0":
-        print(" ".join(map(str.strip, message.splitlines())), file=sys.stderr, flush=True)
+        line = " ".join(map(str.strip, message.splitlines()))
+        print(*filter(None, (line, pointer)), sep="\n", file=sys.stderr, flush=True)
     sys.exit(code)
 
 

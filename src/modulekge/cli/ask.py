@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from modulekge.choices import FEW, TABLES
+from modulekge.choices import FEW, T_NORMS, TABLES
 from modulekge.cli.app import Columns, Json, OtherGraph, RunArgument, command
 
 Out = Annotated[Path | None, typer.Option(help=f"Write a new file instead of a table: {', '.join(TABLES)}.")]
@@ -35,6 +35,39 @@ def predict(
 
     Leave out what you ask for. Probabilities are there once the run is calibrated, which 'train' does. With
     --coverage 0.9, a prediction set: if a fact is missing, it is among them in about 9 of 10 cases.
+    """
+
+
+@command(
+    epilog="Example: modulekge ask runs/demo '?c where France borders ?x and ?x uses_currency ?c and not "
+    '?x member_of "European Union"\''
+)
+def ask(
+    run: RunArgument,
+    question: Annotated[
+        str, typer.Argument(metavar="QUESTION", help="What is asked, in quotes for the shell; or SPARQL.")
+    ],
+    graph: OtherGraph = None,
+    k: Annotated[
+        int | None, typer.Option("-k", help=f"How many answers; default: {FEW}.", show_default=False)
+    ] = None,
+    new: Annotated[
+        bool, typer.Option("--new", help="Leave out what the graph alone answers: a link is predicted.")
+    ] = False,
+    t_norm: Annotated[
+        str, typer.Option(help=f"How 'and' joins probabilities: {', '.join(T_NORMS)}.")
+    ] = T_NORMS[0],
+    any_type: Annotated[
+        bool, typer.Option("--any-type", help="Also links of types that the relation never holds.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Answer a question of several links: probabilities, and for each answer the links that speak for it.
+
+    A question is '?answer where LINK and LINK ...'. A LINK is 'entity relation entity'; what is not known is
+    a variable, such as ?x. Links are joined by and, or, not, with brackets; names of several words go in
+    quotes. 'not' of a link with a variable of its own means that there is no such entity. The same can be
+    asked in SPARQL: SELECT with triple patterns, UNION and FILTER NOT EXISTS.
     """
 
 

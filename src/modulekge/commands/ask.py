@@ -7,6 +7,7 @@ import typer
 from rich.console import RenderableType
 
 from modulekge import render
+from modulekge.answers.compound.asker import Asker
 from modulekge.answers.predictor import Predictor
 from modulekge.answers.questions import Answer, Link, Question
 from modulekge.answers.triples import NamedTriples
@@ -53,6 +54,26 @@ def predict(
     rows = [{**asdict(answer), "known": answer.known} for answer in answers]
     print_untrained(asked.run.dataset, head, tail)
     _give(Rows({**Rows.of(Answer, []).columns, "known": bool}, rows), view, out, as_json)
+
+
+def ask(
+    run: Path,
+    question: str,
+    graph: str | None,
+    k: int | None,
+    new: bool,
+    t_norm: str,
+    any_type: bool,
+    as_json: bool,
+) -> None:
+    """Answer a question of several links: probabilities, and for each answer the links that speak for it."""
+    predictor = _asked(run, graph)
+    asker = Asker(predictor.run, types=_types(not any_type), predictor=predictor)
+    found = asker.ask(question, k, "exclude" if new else "mark", t_norm)
+    if found.probabilities == "softmax":
+        advice = "" if predictor.run.elsewhere else f"; 'modulekge calibrate {run}' fits them"
+        typer.echo(f"probabilities are a softmax, fitted to nothing{advice}", err=True)
+    print_found(asdict(found), lambda: render.compound_view(question, found), as_json)
 
 
 def links(

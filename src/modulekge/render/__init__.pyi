@@ -6,6 +6,7 @@ from modulekge.render.answers import links_table as links_table
 from modulekge.render.answers import mixture_view as mixture_view
 from modulekge.render.answers import prediction_set_view as prediction_set_view
 from modulekge.render.answers import weighed_view as weighed_view
+from modulekge.render.compound import compound_view as compound_view
 from modulekge.render.data import estimate_view as estimate_view
 from modulekge.render.data import findings_view as findings_view
 from modulekge.render.data import statistics_view as statistics_view

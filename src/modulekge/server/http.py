@@ -12,8 +12,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
 
+from modulekge.answers.compound.asker import CompoundAnswers
 from modulekge.answers.type_constraints import Types
-from modulekge.errors import ModulekgeError, UnknownNameError
+from modulekge.errors import ModulekgeError, PointedError, UnknownNameError
 from modulekge.explanations.relation_patterns import RelationPatterns
 from modulekge.explanations.values import Explanation, PathExplanation
 from modulekge.server.batching import BusyError
@@ -26,6 +27,7 @@ from modulekge.server.requests import (
     PROBLEMS,
     QUESTION_KINDS,
     Answers,
+    Ask,
     Explain,
     Health,
     Limit,
@@ -155,6 +157,11 @@ def _asked(service: Service) -> APIRouter:
         questions = [question.question() for question in asked.questions]
         return Answers(await _soon(service[run].predict(questions, asked.k, asked.known, asked.types)))
 
+    @router.post("/{run}/ask")
+    async def ask(run: RunName, asked: Ask) -> CompoundAnswers:
+        """The best answers to a question of several links, each with the links that speak for it."""
+        return await _soon(service[run].ask(asked.question, asked.k, asked.known, asked.t_norm, asked.types))
+
     @router.post("/{run}/answer-set")
     async def prediction_set(run: RunName, asked: SetForTails | SetForHeads) -> PredictionSetView:
         """A prediction set: if a fact is missing, it is among these in a share `coverage` of cases."""
@@ -250,6 +257,8 @@ def _json(status: int, error: str, field: str | None = None, headers: Any = None
 async def _problem(request: Request, error: Exception) -> JSONResponse:
     """Say what a user can mend."""
     message = " ".join(str(error).split())
+    if isinstance(error, PointedError):
+        message = f"character {error.start + 1}: {error.finding}"
     if isinstance(error, BusyError):
         return _json(503, message, headers={"retry-after": "1"})
     return _json(404 if isinstance(error, UnknownNameError) else 400, message, getattr(error, "field", None))

@@ -1,15 +1,16 @@
 """What may be asked over HTTP, with its bounds, and what comes back. Needs the extra 'serve'."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from modulekge.answers.compound.tokens import LONGEST as LONGEST_QUESTION
 from modulekge.answers.predictor import Known
 from modulekge.answers.questions import Answer, Link, Question
 from modulekge.answers.type_constraints import Types
-from modulekge.choices import FEW
+from modulekge.choices import FEW, T_NORMS
 
 MOST_ANSWERS = 500  # to a question
 MOST_QUESTIONS = 64  # in a request
@@ -87,6 +88,16 @@ class SetForHeads(ForHeads):
 QUESTION_KINDS = frozenset(
     kind.__name__ for kind in (ForTails, ForHeads, ForRelations, SetForTails, SetForHeads)
 )
+
+
+class Ask(_Request):
+    """A compound question, in the small language or in SPARQL, and how many answers."""
+
+    question: str = Field(max_length=LONGEST_QUESTION)
+    k: int = Field(FEW, ge=1, le=MOST_ANSWERS)
+    known: Known = "mark"
+    t_norm: Literal[T_NORMS] = T_NORMS[0]  # type: ignore[valid-type]
+    types: Types = "constrained"
 
 
 class Score(_Request):

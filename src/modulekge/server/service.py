@@ -7,10 +7,13 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import torch
 
+from modulekge.answers.compound.asker import Asker, CompoundAnswers
+from modulekge.answers.compound.plan import plan
+from modulekge.answers.compound.syntax import parse
 from modulekge.answers.predictor import Known, Predictor
 from modulekge.answers.questions import Answer, Link, Question, QuestionIds
 from modulekge.answers.type_constraints import Types, check_types
@@ -83,6 +86,11 @@ class ServedRun:
         return Neighbours(self.predictor, self.lookup)
 
     @cached_property
+    def _askers(self) -> dict[Types, Asker]:
+        """Who answers compound questions, and keeps what was worked out for them."""
+        return {types: Asker(self.run, types=types, predictor=self.predictor) for types in get_args(Types)}
+
+    @cached_property
     def _map(self) -> MapMaker:
         return MapMaker.of(self.run.embedding.entities(), self.lookup)
 
@@ -153,6 +161,13 @@ class ServedRun:
         found = self.predictor.prediction_set_of_ids(asked, coverage)
         listed = vars(found) | {"answers": found.answers[:_LISTED]}
         return PredictionSetView(**listed, size=len(found.answers), everything=found.everything)
+
+    def ask(
+        self, question: str, k: int, known: Known, t_norm: str, types: Types
+    ) -> "Future[CompoundAnswers]":
+        """Return the best answers to a compound question; where there are fewer than ``k``, all."""
+        planned, most = plan(parse(question), self.run.dataset), min(k, len(self.run.dataset.entities))
+        return self._later(lambda: self._askers[types].answers(planned, most, known, t_norm))
 
     def score(self, triples: Sequence[tuple[str, str, str]]) -> "Future[list[Link]]":
         """Return how probable triples are, and how they rank."""

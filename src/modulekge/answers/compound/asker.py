@@ -23,7 +23,7 @@ from modulekge.answers.type_constraints import Types, check_types
 from modulekge.choices import FEW
 from modulekge.data.filter_index import FilterIndex
 from modulekge.errors import QuestionError
-from modulekge.evaluation.odds import questions_at_once
+from modulekge.evaluation.odds import marked, questions_at_once
 from modulekge.run.run import Run, load
 from modulekge.shapes import Ids, Scores
 
@@ -122,13 +122,23 @@ class Asker:
         )
 
     def _chances(self, heads: Ids, relations: Ids) -> Scores:
+        """Probabilities of links; what no fact of a relation shows is left out before anything is scored."""
         calibration = self._predictor.calibration if self.form == "calibrated" else None
         scorer, irreflexive = self.run.scorer, self.run.dataset.irreflexive.to(heads.device)
         there, back = (self._shut(int(r)) for r in (relations[0], scorer.inverse(relations[:1])))
-        closed = there[heads][:, None] | back
-        return link_probabilities(
-            scorer, heads, relations, self.facts, calibration, self.temperature, irreflexive, closed
-        )
+        chances = torch.zeros(len(heads), scorer.n_entities, device=heads.device)
+        if len(asked := (~there[heads]).nonzero()[:, 0]):
+            chances[asked] = link_probabilities(
+                scorer,
+                heads[asked],
+                relations[asked],
+                self.facts,
+                calibration,
+                self.temperature,
+                irreflexive,
+                self.threshold,
+            ).masked_fill_(back, 0)
+        return chances.masked_fill_(marked(self.facts, heads, relations, chances), 1)
 
     @cached_property
     def _shut(self) -> Callable[[int], Bool[Tensor, " e"]]:
@@ -156,8 +166,14 @@ class Asker:
         ``known="exclude"`` leaves out what the graph alone answers, so that at least one link is predicted.
         The formulas: :mod:`modulekge.answers.compound.formula`.
         """
+        asked = parse(question) if isinstance(question, str) else question
+        return self.answers(plan(asked, self.run.dataset), k, known, t_norm)
+
+    def answers(
+        self, planned: Plan, k: int | None = None, known: Known = "mark", t_norm: str = "product"
+    ) -> CompoundAnswers:
+        """Return the answers to a question whose names were found in the graph."""
         count, norm = self._count(k, known), find_t_norm(t_norm)
-        planned = plan(parse(question) if isinstance(question, str) else question, self.run.dataset)
         self.rows.begin()
         solver = Solver(self.rows, norm, self.rows.threshold)
         chances = solver.values(planned.where, planned.answer)

@@ -12,11 +12,13 @@ from torch import Tensor
 from modulekge.data.filter_index import FilterIndex
 from modulekge.errors import QuestionError
 from modulekge.evaluation.calibration import Calibration
-from modulekge.evaluation.odds import log_odds, loops, marked
+from modulekge.evaluation.odds import FARTHEST, loops, marked
 from modulekge.models.scorer import Scorer
 from modulekge.shapes import Ids, Scores
 
 THRESHOLD = 1e-3  # links that are less probable count as impossible
+_TINY = 1e-30  # what is not 0
+_ROUNDING = 1e-4  # of scores, so that no link of just the threshold is lost
 MOST_BYTES = 1 << 29  # of rows that are kept
 MOST_SCORES = 1 << 31  # worked out for one question, so that nobody waits for minutes
 
@@ -30,11 +32,11 @@ def link_probabilities(
     calibration: Calibration | None = None,
     temperature: float = 1.0,
     irreflexive: Bool[Tensor, " r"] | None = None,
-    closed: Bool[Tensor, "b e"] | None = None,
+    threshold: float = 0.0,
 ) -> Scores:
     r"""$p_c = \sigma(a x_c + b)$ as calibrated, else $\min(1, n\, e^{s_c/\tau} / \sum_{c'} e^{s_{c'}/\tau})$.
 
-    1 for known facts; else 0 for what is ``closed`` and for loops of ``irreflexive`` relations. With a
+    1 for known facts, 0 for loops of ``irreflexive`` relations and for what is below the threshold. With a
     calibration, $x_c$ are the log-odds among what is not known (:mod:`modulekge.evaluation.calibration`).
     Without one, a softmax over all entities times the number $n$ of known answers, at least 1: QTO's (Bai et
     al. 2023), which is fitted to nothing.
@@ -45,10 +47,35 @@ def link_probabilities(
     if calibration is None:
         shares = (scores / temperature).softmax(1)
         chances = shares.mul_(facts.counts(heads, relations).clamp(min=1)[:, None]).clamp_(max=1)
+        chances.masked_fill_(chances < threshold, 0)
     else:
-        chances = calibration.probability(log_odds(scores, known | none), relations).nan_to_num_(0)
-    none = none if closed is None else none | closed  # rivals stay all but loops, as they were calibrated
+        chances = _calibrated(scores.masked_fill(known | none, -torch.inf), relations, calibration, threshold)
     return chances.masked_fill_(none, 0).masked_fill_(known, 1)
+
+
+def _calibrated(scores: Scores, relations: Ids, calibration: Calibration, threshold: float) -> Scores:
+    r"""$\sigma(a x + b)$ where it is at least the threshold $\epsilon$, for which few are worked out.
+
+    $x_c \ge l = (\operatorname{logit} \epsilon - b) / a$ means
+    $s_c \ge \log \sum_{c'} e^{s_{c'}} + \log \sigma(l)$.
+    """
+    lines = [calibration.line(relation) for relation in relations.tolist()]
+    slopes, offsets = (scores.new_tensor([getattr(x, name) for x in lines]) for name in ("slope", "offset"))
+    total = scores.logsumexp(1).clamp(min=torch.finfo(scores.dtype).min)
+    least = (torch.logit(torch.full_like(total, threshold)) - offsets) / slopes.clamp(min=1e-9)
+    bar = total + torch.nn.functional.logsigmoid(least) - _ROUNDING
+    rows, columns = (scores >= bar[:, None]).nonzero(as_tuple=True)
+    own = scores[rows, columns]
+    shares = (own - total[rows]).exp()
+    odds = own - total[rows] - torch.log1p(-shares)
+    first = (shares > 0.5).nonzero()[:, 0]  # one of a row at most, whose rivals are summed up without it
+    rivals = scores[rows[first]].scatter_(1, columns[first][:, None], -torch.inf).logsumexp(1)
+    odds[first] = (own[first] - rivals).clamp(max=FARTHEST)
+    chances = (slopes[rows] * odds + offsets[rows]).sigmoid()
+    chances[(odds >= FARTHEST) | (chances < threshold)] = 0  # without rivals, the score says nothing
+    found = torch.zeros_like(scores)
+    found[rows, columns] = chances
+    return found
 
 
 class Entries(NamedTuple):
@@ -134,7 +161,7 @@ class ScoredRows(LinkRows):
             )
         for some in heads.split(self._at_once):
             chances = self._probabilities(some, torch.full_like(some, relation))
-            here = chances >= self.threshold
+            here = chances >= max(self.threshold, _TINY)
             self._kept[relation].add(some, here.sum(1), here.nonzero()[:, 1], chances[here])
 
     def _make_room(self, relation: int) -> None:

@@ -26,6 +26,7 @@ from modulekge.errors import QuestionError
 
 Vector = Float[Tensor, " e"]
 MOST_VALUES = 512  # of a variable that is tried value by value, which breaks a circle of links
+_MOST_TRIED = 4096  # values in all, of circles inside circles
 _MOST_MESSAGES = 64  # that are remembered
 _ROWS_AT_ONCE = 1024
 
@@ -44,6 +45,8 @@ class Solver:
     norm: TNorm = PRODUCT
     floor: float = 0.0
     _messages: dict[tuple[object, ...], Vector] = field(default_factory=dict, init=False, repr=False)
+
+    _tried: list[int] = field(default_factory=list, init=False, repr=False)
 
     def values(self, formula: Formula, variable: Variable) -> Vector:
         """Return the value of a formula for each value of a variable, whatever is best for the others."""
@@ -185,6 +188,12 @@ class Solver:
                 f"add links until some variable has {MOST_VALUES} at most, or break the circle"
             )
         result = self._filled(0.0)
+        self._tried.append(len(possible))
+        if sum(self._tried) > _MOST_TRIED:
+            raise QuestionError(
+                f"links run in circles inside circles, for which more than {_MOST_TRIED:,} values would "
+                "have to be tried; name more entities, or break a circle"
+            )
         for entity in possible.tolist():
             tried = And(tuple(with_value(part, x, entity) for part in parts))
             result = torch.maximum(result, self._solve(tried, y, within, floor))
