@@ -19,7 +19,7 @@ import json
 import random
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
@@ -59,7 +59,12 @@ NEGATIVE = frozenset({"2in", "3in", "inp", "pin", "pni"})
 MOST_ANSWERS = 100
 TRIES = 20_000  # of drawing a type, before there are too few
 TUNED_ON = ("2p", "2i", "pi", "2in")
-GRID = tuple(itertools.product((0.5, 1.0, 2.0, 4.0), (1e-3, 1e-4), ("any", "constrained")))
+START = {"temperature": 1.0, "threshold": 1e-3, "types": "constrained"}
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "temperature": (0.5, 2.0, 4.0),
+    "threshold": (1e-2, 1e-4),
+    "types": ("any",),
+}  # each in turn, beside the best of those before
 
 
 class MissingRows(LinkRows):
@@ -191,20 +196,24 @@ def chosen(run: Run, count: int, seed: int) -> dict[str, Any]:
         name: list(itertools.islice(drawer.questions(TYPES[name]), count))
         for name in ("2p", "2i", "pi", "2in")
     }
-    tried = []
-    for temperature, threshold, types in GRID:
-        asker = make_asker(known, temperature, threshold, types)
-        means = [
-            fmean(fmean(reciprocal_ranks(asker, question).values()) for question in some)
-            for some in asked.values()
-            if some
-        ]
-        tried.append(
-            {"temperature": temperature, "threshold": threshold, "types": types, "mrr": fmean(means)}
-        )
-        print(json.dumps({"valid": tried[-1]}), flush=True)
-    best = max(tried, key=lambda each: each["mrr"])
-    return {key: value for key, value in best.items() if key != "mrr"}
+    best, highest = START, mean_mrr(known, asked.values(), START)
+    for name, values in CHOICES.items():
+        for value in values:
+            found = mean_mrr(known, asked.values(), tried := {**best, name: value})
+            best, highest = (tried, found) if found > highest else (best, highest)
+    return best
+
+
+def mean_mrr(run: Run, asked: Iterable[Sequence[Drawn]], settings: dict[str, Any]) -> float:
+    """The mean over types of their MRR, with some settings."""
+    asker = make_asker(run, **settings)
+    found = fmean(
+        fmean(fmean(reciprocal_ranks(asker, question).values()) for question in some)
+        for some in asked
+        if some
+    )
+    print(json.dumps({"valid": settings, "mrr": round(found, 4)}), flush=True)
+    return found
 
 
 def make_asker(run: Run, temperature: float, threshold: float, types: Types) -> Asker:

@@ -216,3 +216,60 @@ def test_help_has_an_example(command, tmp_path):
     done = call(command, "--help", cwd=tmp_path)
     assert done.returncode == 0
     assert "Example: modulekge" in " ".join(done.stdout.split())
+
+
+def test_a_compound_question_is_answered_with_its_reasons(place):
+    question = "?c where e0 r0 ?x and ?x r1 ?c and not ?c r2 e1"
+    done = call("ask", "run", question, "-k", 3, cwd=place)
+    assert done.returncode == 0, done.stderr
+    shown = done.stdout.splitlines()
+    assert shown[0] == question
+    assert shown[1].split() == ["answer", "probability", "because"]
+    assert "calibrated probabilities, product; what is below 0.001 counts as impossible" in shown[-1]
+    found = json.loads(call("ask", "run", question, "-k", 3, "--json", cwd=place).stdout)
+    assert set(found) == {"answers", "possible", "probabilities", "t_norm", "threshold"}
+    assert [a["rank"] for a in found["answers"]] == [1, 2, 3]
+    chances = [a["probability"] for a in found["answers"]]
+    assert chances == sorted(chances, reverse=True)
+    assert {"head", "relation", "tail", "probability", "known", "negated"} == set(
+        found["answers"][0]["links"][0]
+    )
+    sparql = "SELECT ?c { :e0 :r0 ?x . ?x :r1 ?c . FILTER NOT EXISTS { ?c :r2 :e1 } }"
+    assert json.loads(call("ask", "run", sparql, "-k", 3, "--json", cwd=place).stdout) == found
+    new = json.loads(
+        call("ask", "run", question, "--new", "--t-norm", "godel", "--any-type", "--json", cwd=place).stdout
+    )
+    assert new["t_norm"] == "godel"
+    assert new["answers"]
+    assert not any(a["known"] for a in new["answers"])
+
+
+def test_a_wrong_word_of_a_compound_question_is_pointed_at(place):
+    done = call("ask", "run", "?c where e0 r0 ?x and ?x rr1 ?c", cwd=place)
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "error: unknown relation 'rr1'; did you mean 'r1'?",
+        "  ?c where e0 r0 ?x and ?x rr1 ?c",
+        "                           ^^^",
+    ]
+    done = call("ask", "run", "?c where e0 r0 ?c", "--t-norm", "minimum", cwd=place)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "unknown t-norm 'minimum'; choose one of product, godel, lukasiewicz" in done.stderr
+
+
+def test_of_probabilities_that_are_fitted_to_nothing_it_is_said(place):
+    done = call("ask", "bare", "?c where e0 r0 ?c", cwd=place)
+    assert (
+        done.stderr
+        == "probabilities are a softmax, fitted to nothing; 'modulekge calibrate bare' fits them\n"
+    )
+    assert "softmax probabilities" in done.stdout
+    none = call(
+        "ask",
+        "run",
+        "?c where e0 r0 ?c and e0 r1 ?c and e1 r2 ?c and e3 r1 ?c",
+        "--t-norm",
+        "lukasiewicz",
+        cwd=place,
+    )
+    assert none.returncode == 0

@@ -8,6 +8,7 @@ import torch
 from rows import ONE_OF_EACH
 from web import API, Client
 
+from modulekge.answers.compound.asker import ask
 from modulekge.answers.predictor import Predictor
 from modulekge.errors import RunError
 from modulekge.exports.formats import export
@@ -322,3 +323,43 @@ def test_scores_too_large_for_numbers_are_null(drawn_run, family):
     assert response.status_code == 200
     assert {answer["score"] for answer in response.json()["answers"][0]} <= {None}
     served.close()
+
+
+def test_compound_questions(client, folder):
+    url, question = f"{API}/kin/ask", "?y where ada parent ?x and ?x parent ?y"
+    found = client.post(url, {"question": question, "k": 3}).json()
+    assert found == asdict(ask(load(folder), question, k=3))
+    assert [a["name"] for a in found["answers"][:2]] == ["dan", "eve"]
+    sparql = {"question": "SELECT ?y { :ada :parent ?x . ?x :parent ?y }", "k": 3}
+    assert client.post(url, sparql).json() == found
+    everything = client.post(
+        url, {"question": question, "k": 500, "known": "exclude", "t_norm": "godel", "types": "any"}
+    )
+    assert not any(a["known"] for a in everything.json()["answers"])
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "error", "field"),
+    [
+        (
+            {"question": "?y where adda parent ?y"},
+            404,
+            "character 10: unknown entity 'adda'; did you",
+            "question",
+        ),
+        (
+            {"question": "?y where ada parent"},
+            400,
+            "character 20: expected an entity or a variable",
+            "question",
+        ),
+        ({"question": "?y where ada parent ?y", "k": 0}, 422, "k: Input should be", "k"),
+        ({"question": "?y where ada parent ?y", "t_norm": "min"}, 422, "t_norm: Input should be", "t_norm"),
+        ({}, 422, "question: Field required", "question"),
+    ],
+)
+def test_compound_questions_that_are_refused(client, body, status, error, field):
+    found = client.post(f"{API}/kin/ask", body)
+    assert found.status_code == status
+    assert found.json()["error"].startswith(error)
+    assert found.json()["field"] == field
