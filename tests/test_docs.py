@@ -32,6 +32,7 @@ import transcripts  # noqa: E402
                 "adding-a-model",
                 "answers",
                 "changing-graphs",
+                "compound",
                 "data",
                 "exports",
                 "run-folder",

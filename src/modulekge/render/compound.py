@@ -28,7 +28,7 @@ def compound_view(question: str, found: CompoundAnswers) -> RenderableType:
 
 
 def _because(link: WitnessLink) -> tuple[str, Text]:
-    """A link, and how sure it is; one that must not hold says so."""
+    """A link, and how sure it is; one that must not hold speaks against the answer."""
     triple = "  ".join((link.head, link.relation, link.tail))
     sure = Text("known", "green") if link.known else Text(f"{link.probability:.1%}", "yellow")
-    return f"not {triple}" if link.negated else triple, sure
+    return f"against: {triple}" if link.negated else triple, sure

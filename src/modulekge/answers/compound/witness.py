@@ -16,6 +16,8 @@ from modulekge.answers.compound.formula import (
 )
 from modulekge.answers.compound.solve import Solver
 
+_LITTLE = 1e-3  # what other sides of an "or" may add without being shown
+
 
 @dataclass(frozen=True)
 class Reason:
@@ -36,7 +38,7 @@ class Witness:
 def witness(solver: Solver, formula: Formula) -> Witness:
     """Return the best values of a formula's variables, and its links with them.
 
-    Of an "or", the sides that are possible, each with its own values. Under "not", what comes nearest to
+    Of an "or", the sides that count, each with its own values. Under "not", what comes nearest to
     being so. A variable that stands for several such things keeps its first value.
     """
     values: dict[str, int] = {}
@@ -59,10 +61,18 @@ def _reasons(solver: Solver, formula: Formula, values: dict[str, int], negated: 
     elif isinstance(formula, Not):
         yield from _reasons(solver, formula.part, values, not negated)
     elif isinstance(formula, Or):
-        for part in formula.parts:
-            if solver.value(part) > 0:
-                yield from _reasons(solver, part, values, negated)
+        for part in _sides(solver, formula):
+            yield from _reasons(solver, part, values, negated)
     else:
         assert isinstance(formula, And)
         for part in formula.parts:
             yield from _reasons(solver, part, values, negated)
+
+
+def _sides(solver: Solver, formula: Or) -> list[Formula]:
+    """Return the best side of an "or" if it alone makes the value; else all that are possible."""
+    chances = {part: solver.value(part) for part in formula.parts}
+    best = max(chances, key=chances.__getitem__)
+    if chances[best] >= solver.value(formula) - _LITTLE:
+        return [best]
+    return [part for part, chance in chances.items() if chance > 0]
