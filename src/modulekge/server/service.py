@@ -12,7 +12,6 @@ from typing import Any, TypeVar, get_args
 import torch
 
 from modulekge.answers.compound.asker import Asker, CompoundAnswers
-from modulekge.answers.compound.plan import plan
 from modulekge.answers.compound.syntax import parse
 from modulekge.answers.predictor import Known, Predictor
 from modulekge.answers.questions import Answer, Link, Question, QuestionIds
@@ -32,6 +31,7 @@ from modulekge.server.views import EntityMap, Neighbourhood, PredictionSetView, 
 BATCH = 64  # questions that are answered at once
 _WAITING = 1024  # questions that may wait
 _CALLS = 64  # all else that may wait
+_MOST_SCORES = 1 << 31  # worked out for a compound question, while other calls wait
 _LISTED = 1000  # answers of a set
 
 T = TypeVar("T")
@@ -88,7 +88,10 @@ class ServedRun:
     @cached_property
     def _askers(self) -> dict[Types, Asker]:
         """Who answers compound questions, and keeps what was worked out for them."""
-        return {types: Asker(self.run, types=types, predictor=self.predictor) for types in get_args(Types)}
+        return {
+            types: Asker(self.run, types=types, most_scores=_MOST_SCORES, predictor=self.predictor)
+            for types in get_args(Types)
+        }
 
     @cached_property
     def _map(self) -> MapMaker:
@@ -166,8 +169,8 @@ class ServedRun:
         self, question: str, k: int, known: Known, t_norm: str, types: Types
     ) -> "Future[CompoundAnswers]":
         """Return the best answers to a compound question; where there are fewer than ``k``, all."""
-        planned, most = plan(parse(question), self.run.dataset), min(k, len(self.run.dataset.entities))
-        return self._later(lambda: self._askers[types].answers(planned, most, known, t_norm))
+        asked, most = parse(question), min(k, len(self.run.dataset.entities))
+        return self._later(lambda: self._askers[types].ask(asked, most, known, t_norm))
 
     def score(self, triples: Sequence[tuple[str, str, str]]) -> "Future[list[Link]]":
         """Return how probable triples are, and how they rank."""

@@ -12,7 +12,13 @@ from torch import Tensor
 
 from modulekge.answers.compound.formula import CompoundQuestion, with_value
 from modulekge.answers.compound.plan import Plan, plan
-from modulekge.answers.compound.probabilities import THRESHOLD, FactRows, ScoredRows, link_probabilities
+from modulekge.answers.compound.probabilities import (
+    MOST_SCORES,
+    THRESHOLD,
+    FactRows,
+    ScoredRows,
+    link_probabilities,
+)
 from modulekge.answers.compound.solve import Solver, Vector
 from modulekge.answers.compound.syntax import parse
 from modulekge.answers.compound.tnorms import find_t_norm
@@ -84,6 +90,7 @@ class Asker:
     types: Types = "constrained"
     temperature: float = 1.0  # of the softmax
     threshold: float = THRESHOLD  # links and answers that are less probable count as impossible
+    most_scores: int = MOST_SCORES  # worked out for one question; what takes more is refused
     predictor: Predictor | None = field(default=None, repr=False)  # of the same run, where there is one
 
     def __post_init__(self) -> None:
@@ -118,7 +125,13 @@ class Asker:
         scorer = self.run.scorer
         at_once = questions_at_once(scorer.n_entities, scorer.device)
         return ScoredRows(
-            self._chances, scorer.n_entities, scorer.device, at_once, self.threshold, scorer.cost
+            self._chances,
+            scorer.n_entities,
+            scorer.device,
+            at_once,
+            self.threshold,
+            scorer.cost,
+            most_scores=self.most_scores,
         )
 
     def _chances(self, heads: Ids, relations: Ids) -> Scores:
@@ -166,14 +179,8 @@ class Asker:
         ``known="exclude"`` leaves out what the graph alone answers, so that at least one link is predicted.
         The formulas: :mod:`modulekge.answers.compound.formula`.
         """
-        asked = parse(question) if isinstance(question, str) else question
-        return self.answers(plan(asked, self.run.dataset), k, known, t_norm)
-
-    def answers(
-        self, planned: Plan, k: int | None = None, known: Known = "mark", t_norm: str = "product"
-    ) -> CompoundAnswers:
-        """Return the answers to a question whose names were found in the graph."""
         count, norm = self._count(k, known), find_t_norm(t_norm)
+        planned = plan(parse(question) if isinstance(question, str) else question, self.run.dataset)
         self.rows.begin()
         solver = Solver(self.rows, norm, self.rows.threshold)
         chances = solver.values(planned.where, planned.answer)

@@ -20,7 +20,7 @@ THRESHOLD = 1e-3  # links that are less probable count as impossible
 _TINY = 1e-30  # what is not 0
 _ROUNDING = 1e-4  # of scores, so that no link of just the threshold is lost
 MOST_BYTES = 1 << 29  # of rows that are kept
-MOST_SCORES = 1 << 31  # worked out for one question, so that nobody waits for minutes
+MOST_SCORES = 1 << 36  # worked out for one question, so that nobody waits for hours
 
 
 @torch.no_grad()
