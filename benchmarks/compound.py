@@ -61,7 +61,7 @@ TRIES = 20_000  # of drawing a type, before there are too few
 TUNED_ON = ("2p", "2i", "pi", "2in")
 START = {"temperature": 1.0, "threshold": 1e-3}
 CHOICES: dict[str, tuple[Any, ...]] = {
-    "temperature": (0.5, 2.0, 4.0),
+    "temperature": (0.5, 2.0),
     "threshold": (1e-4,),
 }  # each in turn, beside the best of those before
 

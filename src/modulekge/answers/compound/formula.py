@@ -20,7 +20,7 @@ one is asked twice.
 """
 
 from abc import ABC
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 
@@ -166,3 +166,15 @@ def with_value(formula: Formula, variable: Variable, entity: int) -> Formula:
 def nearest(some: list[Variable]) -> Variable:
     """Return the variable that is nearest to the answer: links are asked towards it."""
     return min(some, key=lambda variable: variable.depth)
+
+
+def groups(parts: Sequence[Formula], apart_from: Variable | None = None) -> list[tuple[Formula, ...]]:
+    """Return parts in groups that share no variable, or only the one they may."""
+    found: list[tuple[set[Variable], list[Formula]]] = []
+    for part in parts:
+        names, members = {v for v in variables(part) if v != apart_from}, [part]
+        for group in [group for group in found if group[0] & names]:
+            names, members = names | group[0], group[1] + members
+            found.remove(group)
+        found.append((names, members))
+    return [tuple(members) for _, members in found]

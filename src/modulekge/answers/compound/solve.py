@@ -15,6 +15,7 @@ from modulekge.answers.compound.formula import (
     Not,
     Or,
     Variable,
+    groups,
     nearest,
     own_variables,
     variables,
@@ -46,6 +47,9 @@ class Solver:
     floor: float = 0.0
     _messages: dict[tuple[object, ...], Vector] = field(default_factory=dict, init=False, repr=False)
 
+    _origins: dict[tuple[object, ...], Int[Tensor, " e"]] = field(
+        default_factory=dict, init=False, repr=False
+    )
     _tried: list[int] = field(default_factory=list, init=False, repr=False)
 
     def values(self, formula: Formula, variable: Variable) -> Vector:
@@ -69,6 +73,38 @@ class Solver:
         join = self.norm.both if isinstance(formula, And) else self.norm.either
         return reduce(join, [self._value(part) for part in formula.parts])
 
+    def best(self, parts: tuple[Formula, ...]) -> tuple[Variable, int, bool]:
+        """Return a variable of parts that share variables, its best value, and whether that is possible."""
+        links = [x for x in parts if isinstance(x, Link) and isinstance(x.target, int)]
+        if len(links) == 1 and isinstance(source := links[0].source, Variable):
+            rest = tuple(part for part in parts if part is not links[0])
+            found = self._origin(links[0], source, rest) if _is_anchored(rest, source) else None
+            if found is not None:
+                return source, found, True
+        variable = nearest(own_variables(And(parts)))
+        values = self.values(And(parts), variable)
+        return variable, int(values.argmax()), bool(values.any())
+
+    def _origin(self, link: Link, source: Variable, rest: tuple[Formula, ...]) -> int | None:
+        """Return from where the best value comes to the end of a link: found for all ends at once."""
+        key = (link.relation, source, rest)
+        if key not in self._origins:
+            _remember(self._origins, key, self._all_origins(link, source, rest))
+        assert isinstance(link.target, int)
+        found = int(self._origins[key][link.target])
+        return found if found < self.links.n_entities else None
+
+    def _all_origins(self, link: Link, source: Variable, rest: tuple[Formula, ...]) -> Int[Tensor, " e"]:
+        message = self._solve(And(rest), source, None, self.floor)
+        best = self._pushed(link, rest, self.floor)
+        origins = torch.full_like(best, self.links.n_entities, dtype=torch.long)
+        for some in message.nonzero()[:, 0].split(_ROWS_AT_ONCE):
+            rows, columns, values = self.links.entries(link.relation, some)
+            values = self.norm.both(message[some][rows], values)
+            hit = (values >= best[columns]) & (values > 0)
+            origins.scatter_reduce_(0, columns[hit], some[rows[hit]], "amin")
+        return origins
+
     def _filled(self, value: float | Tensor) -> Vector:
         return torch.zeros(self.links.n_entities, device=self.links.device).add_(value)
 
@@ -84,8 +120,8 @@ class Solver:
             return reduce(self.norm.either, [self._solve(part, y, within, 0.0) for part in formula.parts])
         assert isinstance(formula, And)
         result, needed = self._filled(1.0), within
-        groups = sorted(_groups(formula.parts, y), key=lambda group: not _is_anchored(group, y))
-        for group in groups:
+        ordered = sorted(groups(formula.parts, y), key=lambda group: not _is_anchored(group, y))
+        for group in ordered:
             result = self.norm.both(result, self._group(group, y, needed, floor))
             if floor:
                 result = result.masked_fill(result < floor, 0)
@@ -103,9 +139,7 @@ class Solver:
             return self._messages[key]
         result = self._solved(parts, y, None if anchored else within, floor)
         if anchored:
-            self._messages[key] = result
-            if len(self._messages) > _MOST_MESSAGES:
-                self._messages.pop(next(iter(self._messages)))
+            _remember(self._messages, key, result)
         return result
 
     def _solved(
@@ -205,16 +239,11 @@ class Solver:
         return self._solve(And(tree), x, None, floor) if tree else self._filled(1.0)
 
 
-def _groups(parts: Sequence[Formula], y: Variable) -> list[tuple[Formula, ...]]:
-    """Return parts in groups that share no variable but ``y``."""
-    groups: list[tuple[set[Variable], list[Formula]]] = []
-    for part in parts:
-        names, members = set(variables(part)) - {y}, [part]
-        for group in [group for group in groups if group[0] & names]:
-            names, members = names | group[0], group[1] + members
-            groups.remove(group)
-        groups.append((names, members))
-    return [tuple(members) for _, members in groups]
+def _remember(memory: dict[tuple[object, ...], Tensor], key: tuple[object, ...], found: Tensor) -> None:
+    """Keep what was found, and forget what was found first if there is too much."""
+    memory[key] = found
+    if len(memory) > _MOST_MESSAGES:
+        memory.pop(next(iter(memory)))
 
 
 def _is_anchored(parts: Sequence[Formula], y: Variable) -> bool:
@@ -225,16 +254,14 @@ def _is_anchored(parts: Sequence[Formula], y: Variable) -> bool:
             return isinstance(part.source, int) and part.target == y
         if isinstance(part, Or):
             return all(_is_anchored((each,), y) for each in part.parts)
-        return isinstance(part, And) and any(_is_anchored(group, y) for group in _groups(part.parts, y))
+        return isinstance(part, And) and any(_is_anchored(group, y) for group in groups(part.parts, y))
     holders = [part for part in parts if y in variables(part)]
     if len(holders) != 1 or not isinstance(holders[0], Link) or holders[0].target != y:
         return len(holders) > 1 and any(_is_anchored((part,), y) for part in holders)
     (link,) = holders
     source = link.source  # type: ignore[attr-defined]
     rest = tuple(part for part in parts if part is not link)
-    return isinstance(source, Variable) and any(
-        _is_anchored(group, source) for group in _groups(rest, source)
-    )
+    return isinstance(source, Variable) and any(_is_anchored(group, source) for group in groups(rest, source))
 
 
 def _spanning(parts: Sequence[Formula], y: Variable) -> Iterator[Formula]:

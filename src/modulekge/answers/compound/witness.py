@@ -9,8 +9,7 @@ from modulekge.answers.compound.formula import (
     Link,
     Not,
     Or,
-    Variable,
-    nearest,
+    groups,
     own_variables,
     with_value,
 )
@@ -47,11 +46,11 @@ def witness(solver: Solver, formula: Formula) -> Witness:
 
 
 def _reasons(solver: Solver, formula: Formula, values: dict[str, int], negated: bool) -> Iterator[Reason]:
-    while own := own_variables(formula):
-        variable: Variable = nearest(own)
-        values_of = solver.values(formula, variable)
-        best = int(values_of.argmax())
-        if negated and not values_of[best]:
+    while own_variables(formula):
+        parts = formula.parts if isinstance(formula, And) else (formula,)
+        group = next(some for some in groups(parts) if own_variables(And(some)))
+        variable, best, possible = solver.best(group)
+        if negated and not possible:
             return  # nothing speaks against it
         if not negated:
             values.setdefault(variable.name, best)
