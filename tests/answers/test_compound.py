@@ -259,3 +259,17 @@ def test_t_norms_differ_where_two_links_are_predicted(run):
     for name in shared:
         low, middle, high = (chances[norm][name] for norm in ("lukasiewicz", "product", "godel"))
         assert low - 1e-6 <= middle <= high + 1e-6
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "?y where ada parent ?x and ?x parent ?y",
+        "?y where bob sibling ?y or dan child ?y",
+        "?y where ?y parent ?x and ?x sibling ?z and not ?y child ?w",
+    ],
+)
+def test_the_best_answers_are_the_first_of_more(question, asker):
+    every = asker.ask(question, k=8)
+    for k in range(1, 8):
+        assert asker.ask(question, k=k).answers == every.answers[:k]

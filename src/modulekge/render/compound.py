@@ -11,8 +11,10 @@ from modulekge.wording import counted
 
 def compound_view(question: str, found: CompoundAnswers) -> RenderableType:
     """Ranked answers with their probability; below each other, the links of the best reason."""
+    best = f"the {counted(len(found.answers), 'best answer')}"
+    count = best if found.possible is None else counted(found.possible, "possible answer")
     notes = (
-        f"{counted(found.possible, 'possible answer')}; {found.probabilities} probabilities, {found.t_norm}; "
+        f"{count}; {found.probabilities} probabilities, {found.t_norm}; "
         f"what is below {found.threshold:.2g} counts as impossible"
     )
     table = new_table(" ", "answer", " probability", "", "because", "")

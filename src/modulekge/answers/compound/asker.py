@@ -29,10 +29,11 @@ from modulekge.answers.type_constraints import Types, check_types
 from modulekge.choices import FEW
 from modulekge.data.filter_index import FilterIndex
 from modulekge.errors import QuestionError
-from modulekge.evaluation.odds import marked, questions_at_once
+from modulekge.evaluation.odds import questions_at_once
 from modulekge.run.run import Run, load
 from modulekge.shapes import Ids, Scores
 
+_FLOORS = (0.5, 0.05)  # probabilities above which answers are looked for first
 Probabilities = Literal["calibrated", "softmax"]
 
 
@@ -66,7 +67,7 @@ class CompoundAnswers:
     """The best answers to a compound question, and what their probabilities are made of."""
 
     answers: list[CompoundAnswer]
-    possible: int  # entities with a probability of at least the threshold
+    possible: int | None  # answers of at least the threshold; None where the best were found before all
     probabilities: Probabilities
     t_norm: str
     threshold: float  # links and answers below it count as impossible
@@ -141,7 +142,7 @@ class Asker:
         there, back = (self._shut(int(r)) for r in (relations[0], scorer.inverse(relations[:1])))
         chances = torch.zeros(len(heads), scorer.n_entities, device=heads.device)
         if len(asked := (~there[heads]).nonzero()[:, 0]):
-            chances[asked] = link_probabilities(
+            found = link_probabilities(
                 scorer,
                 heads[asked],
                 relations[asked],
@@ -151,7 +152,9 @@ class Asker:
                 irreflexive,
                 self.threshold,
             ).masked_fill_(back, 0)
-        return chances.masked_fill_(marked(self.facts, heads, relations, chances), 1)
+            chances = found if len(asked) == len(heads) else chances.index_copy_(0, asked, found)
+        chances[self.facts.of_questions(heads, relations)] = 1
+        return chances
 
     @cached_property
     def _shut(self) -> Callable[[int], Bool[Tensor, " e"]]:
@@ -177,24 +180,27 @@ class Asker:
         """Return the ``k`` most probable answers to a question, ten unless said, each with its best reason.
 
         ``known="exclude"`` leaves out what the graph alone answers, so that at least one link is predicted.
-        The formulas: :mod:`modulekge.answers.compound.formula`.
+        Likely answers are looked for first: no reason for one leads over unlikely links. The formulas:
+        :mod:`modulekge.answers.compound.formula`.
         """
         count, norm = self._count(k, known), find_t_norm(t_norm)
         planned = plan(parse(question) if isinstance(question, str) else question, self.run.dataset)
         self.rows.begin()
-        solver = Solver(self.rows, norm, self.rows.threshold)
-        chances = solver.values(planned.where, planned.answer)
         old = self._answered(planned) >= 1
-        if known == "exclude":
-            chances = chances.masked_fill(old, 0)
-        possible = int((chances >= self.rows.threshold).sum())
-        best = chances.sort(descending=True, stable=True)
-        ids = best.indices[: min(count, possible)].tolist()
+        left_out = old if known == "exclude" else torch.zeros_like(old)
+        for floor in (*(each for each in _FLOORS if each > self.threshold), self.threshold):
+            solver = Solver(self.rows, norm, floor)
+            chances = solver.values(planned.where, planned.answer).masked_fill(left_out, 0)
+            found = int(((chances >= floor) & (chances > 0)).sum())
+            if found >= count:
+                break
+        ids = chances.sort(descending=True, stable=True).indices[: min(count, found)].tolist()
         answers = [
             self._answer(rank, i, float(chances[i]), bool(old[i]), planned, solver)
             for rank, i in enumerate(ids, start=1)
         ]
-        return CompoundAnswers(answers, possible, self.form, norm.name, self.rows.threshold)
+        possible = found if floor == self.threshold else None
+        return CompoundAnswers(answers, possible, self.form, norm.name, self.threshold)
 
     def _count(self, k: int | None, known: Known) -> int:
         if known not in get_args(Known):

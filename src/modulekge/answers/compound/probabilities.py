@@ -12,7 +12,7 @@ from torch import Tensor
 from modulekge.data.filter_index import FilterIndex
 from modulekge.errors import QuestionError
 from modulekge.evaluation.calibration import Calibration
-from modulekge.evaluation.odds import FARTHEST, loops, marked
+from modulekge.evaluation.odds import FARTHEST
 from modulekge.models.scorer import Scorer
 from modulekge.shapes import Ids, Scores
 
@@ -42,15 +42,19 @@ def link_probabilities(
     al. 2023), which is fitted to nothing.
     """
     scores = scorer.scores(heads, relations)
-    known = marked(facts, heads, relations, scores)
-    none = torch.zeros_like(known) if irreflexive is None else loops(irreflexive, heads, relations, scores)
+    known = facts.of_questions(heads, relations)
+    alone = heads.new_zeros(0) if irreflexive is None else irreflexive[relations].nonzero()[:, 0]
+    loops = alone, heads[alone]
     if calibration is None:
         shares = (scores / temperature).softmax(1)
         chances = shares.mul_(facts.counts(heads, relations).clamp(min=1)[:, None]).clamp_(max=1)
         chances.masked_fill_(chances < threshold, 0)
     else:
-        chances = _calibrated(scores.masked_fill(known | none, -torch.inf), relations, calibration, threshold)
-    return chances.masked_fill_(none, 0).masked_fill_(known, 1)
+        scores[known] = scores[loops] = -torch.inf
+        chances = _calibrated(scores, relations, calibration, threshold)
+    chances[loops] = 0
+    chances[known] = 1
+    return chances
 
 
 def _calibrated(scores: Scores, relations: Ids, calibration: Calibration, threshold: float) -> Scores:
@@ -161,8 +165,9 @@ class ScoredRows(LinkRows):
             )
         for some in heads.split(self._at_once):
             chances = self._probabilities(some, torch.full_like(some, relation))
-            here = chances >= max(self.threshold, _TINY)
-            self._kept[relation].add(some, here.sum(1), here.nonzero()[:, 1], chances[here])
+            rows, columns = (chances >= max(self.threshold, _TINY)).nonzero(as_tuple=True)
+            counts = rows.bincount(minlength=len(some))
+            self._kept[relation].add(some, counts, columns, chances[rows, columns])
 
     def _make_room(self, relation: int) -> None:
         """Forget what was asked for longest ago; last of all, other rows of this relation."""
