@@ -73,30 +73,35 @@ class Solver:
         join = self.norm.both if isinstance(formula, And) else self.norm.either
         return reduce(join, [self._value(part) for part in formula.parts])
 
-    def best(self, parts: tuple[Formula, ...]) -> tuple[Variable, int, bool]:
-        """Return a variable of parts that share variables, its best value, and whether that is possible."""
+    def best(self, parts: tuple[Formula, ...], floor: float) -> tuple[Variable, int, bool]:
+        """Return a variable of parts that share variables, its best value, and whether that is possible.
+
+        The floor is 0 where the parts stand below an "or" or a "not".
+        """
         links = [x for x in parts if isinstance(x, Link) and isinstance(x.target, int)]
         if len(links) == 1 and isinstance(source := links[0].source, Variable):
             rest = tuple(part for part in parts if part is not links[0])
-            found = self._origin(links[0], source, rest) if _is_anchored(rest, source) else None
+            found = self._origin(links[0], source, rest, floor) if _is_anchored(rest, source) else None
             if found is not None:
                 return source, found, True
         variable = nearest(own_variables(And(parts)))
-        values = self.values(And(parts), variable)
+        values = self._solve(And(parts), variable, None, floor)
         return variable, int(values.argmax()), bool(values.any())
 
-    def _origin(self, link: Link, source: Variable, rest: tuple[Formula, ...]) -> int | None:
+    def _origin(self, link: Link, source: Variable, rest: tuple[Formula, ...], floor: float) -> int | None:
         """Return from where the best value comes to the end of a link: found for all ends at once."""
-        key = (link.relation, source, rest)
+        key = (link.relation, source, rest, floor)
         if key not in self._origins:
-            _remember(self._origins, key, self._all_origins(link, source, rest))
+            _remember(self._origins, key, self._all_origins(link, source, rest, floor))
         assert isinstance(link.target, int)
         found = int(self._origins[key][link.target])
         return found if found < self.links.n_entities else None
 
-    def _all_origins(self, link: Link, source: Variable, rest: tuple[Formula, ...]) -> Int[Tensor, " e"]:
-        message = self._solve(And(rest), source, None, self.floor)
-        best = self._pushed(link, rest, self.floor)
+    def _all_origins(
+        self, link: Link, source: Variable, rest: tuple[Formula, ...], floor: float
+    ) -> Int[Tensor, " e"]:
+        message = self._solve(And(rest), source, None, floor)
+        best = self._pushed(link, rest, floor)
         origins = torch.full_like(best, self.links.n_entities, dtype=torch.long)
         for some in message.nonzero()[:, 0].split(_ROWS_AT_ONCE):
             rows, columns, values = self.links.entries(link.relation, some)

@@ -41,15 +41,17 @@ def witness(solver: Solver, formula: Formula) -> Witness:
     being so. A variable that stands for several such things keeps its first value.
     """
     values: dict[str, int] = {}
-    reasons = list(_reasons(solver, formula, values, negated=False))
+    reasons = list(_reasons(solver, formula, values, solver.floor, negated=False))
     return Witness(values, list(dict.fromkeys(reasons)))
 
 
-def _reasons(solver: Solver, formula: Formula, values: dict[str, int], negated: bool) -> Iterator[Reason]:
+def _reasons(
+    solver: Solver, formula: Formula, values: dict[str, int], floor: float, negated: bool
+) -> Iterator[Reason]:
     while own_variables(formula):
         parts = formula.parts if isinstance(formula, And) else (formula,)
         group = next(some for some in groups(parts) if own_variables(And(some)))
-        variable, best, possible = solver.best(group)
+        variable, best, possible = solver.best(group, floor)
         if negated and not possible:
             return  # nothing speaks against it
         if not negated:
@@ -58,14 +60,14 @@ def _reasons(solver: Solver, formula: Formula, values: dict[str, int], negated: 
     if isinstance(formula, Link):
         yield Reason(formula, negated)
     elif isinstance(formula, Not):
-        yield from _reasons(solver, formula.part, values, not negated)
+        yield from _reasons(solver, formula.part, values, 0.0, not negated)
     elif isinstance(formula, Or):
         for part in _sides(solver, formula):
-            yield from _reasons(solver, part, values, negated)
+            yield from _reasons(solver, part, values, 0.0, negated)
     else:
         assert isinstance(formula, And)
         for part in formula.parts:
-            yield from _reasons(solver, part, values, negated)
+            yield from _reasons(solver, part, values, floor, negated)
 
 
 def _sides(solver: Solver, formula: Or) -> list[Formula]:
