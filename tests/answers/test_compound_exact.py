@@ -31,7 +31,7 @@ from modulekge.answers.compound.tnorms import GODEL, LUKASIEWICZ, PRODUCT
 from modulekge.answers.compound.witness import witness
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
-from modulekge.errors import PointedError
+from modulekge.errors import PointedError, QuestionError
 
 N_ENTITIES, N_RELATIONS = 4, 2
 NAMES = tuple("abcd")
@@ -211,3 +211,29 @@ def walk(formula):
     yield formula
     for part in getattr(formula, "parts", ()) or ((formula.part,) if isinstance(formula, Not) else ()):
         yield from walk(part)
+
+
+class Even(LinkRows):
+    """Every link is as probable as every other."""
+
+    device = torch.device("cpu")
+
+    def __init__(self, n_entities):
+        self.n_entities = n_entities
+
+    def entries(self, relation, heads):
+        rows = torch.arange(len(heads)).repeat_interleave(self.n_entities)
+        return Entries(rows, torch.arange(self.n_entities).repeat(len(heads)), torch.full((len(rows),), 0.5))
+
+
+def test_a_circle_of_too_many_values_is_refused():
+    x, y, z = (Variable(name, depth) for depth, name in enumerate("xyz"))
+    triangle = And((Link(y, 0, x), Link(z, 0, y), Link(z, 1, x)))
+    few = Solver(Even(5)).values(triangle, x)
+    assert few.tolist() == [0.125] * 5
+    with pytest.raises(QuestionError, match=r"run in a circle, and \?\w still has 600 possible values"):
+        Solver(Even(600)).values(triangle, x)
+    w, v = Variable("w", 1), Variable("v", 2)
+    twice = And((*triangle.parts, Link(w, 0, y), Link(v, 1, w), Link(v, 0, z), Link(w, 1, z)))
+    with pytest.raises(QuestionError, match="more than 4,096 values would have to be tried"):
+        Solver(Even(100)).values(twice, x)
