@@ -27,6 +27,7 @@ from modulekge.answers.compound.formula import (
 from modulekge.answers.compound.plan import plan
 from modulekge.answers.compound.probabilities import Entries, LinkRows
 from modulekge.answers.compound.solve import Solver
+from modulekge.answers.compound.syntax import parse
 from modulekge.answers.compound.tnorms import GODEL, LUKASIEWICZ, PRODUCT
 from modulekge.answers.compound.witness import witness
 from modulekge.data.dataset import Dataset
@@ -83,13 +84,6 @@ def naive(formula, chances, norm):
         return 1 - naive(formula.part, chances, norm)
     join = plain_and if isinstance(formula, And) else plain_or
     return reduce(lambda x, y: join(norm, x, y), (naive(part, chances, norm) for part in formula.parts))
-
-
-def question(text):
-    """Read "x where ..." with single letters: a to d are entities, r and s relations."""
-    from modulekge.answers.compound.syntax import parse
-
-    return parse(text)
 
 
 TYPES = {
@@ -152,14 +146,14 @@ def drawn(seed, share):
 @pytest.mark.parametrize("name", TYPES)
 @pytest.mark.parametrize("norm", NORMS, ids=lambda norm: norm.name)
 def test_every_usual_type_is_exact(name, norm):
-    for seed in range(4):
-        check(question(TYPES[name]), drawn(seed, 0.2 * seed), norm)
+    for seed, share in enumerate((0.0, 0.5)):
+        check(parse(TYPES[name]), drawn(seed, share), norm)
 
 
 @pytest.mark.parametrize("name", TYPES)
 def test_a_floor_loses_no_answer_above_it(name):
-    for seed in range(3):
-        check(question(TYPES[name]), drawn(seed, 0.3), PRODUCT, floor=0.2)
+    for seed in range(2):
+        check(parse(TYPES[name]), drawn(seed, 0.3), PRODUCT, floor=0.2)
 
 
 VARIABLES = tuple(Variable(name) for name in "xyzw")

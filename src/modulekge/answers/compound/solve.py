@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from math import prod
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -27,7 +28,7 @@ from modulekge.errors import QuestionError
 
 Vector = Float[Tensor, " e"]
 MOST_VALUES = 512  # of a variable that is tried value by value, which breaks a circle of links
-_MOST_TRIED = 4096  # values in all, of circles inside circles
+_MOST_TRIED = 4096  # values of circles inside circles, multiplied
 _MOST_MESSAGES = 64  # that are remembered
 _ROWS_AT_ONCE = 1024
 
@@ -45,12 +46,9 @@ class Solver:
     links: LinkRows
     norm: TNorm = PRODUCT
     floor: float = 0.0
-    _messages: dict[tuple[object, ...], Vector] = field(default_factory=dict, init=False, repr=False)
-
-    _origins: dict[tuple[object, ...], Int[Tensor, " e"]] = field(
-        default_factory=dict, init=False, repr=False
-    )
-    _tried: list[int] = field(default_factory=list, init=False, repr=False)
+    _messages: dict[tuple[object, ...], Tensor] = field(default_factory=dict, init=False, repr=False)
+    _origins: dict[tuple[object, ...], Tensor] = field(default_factory=dict, init=False, repr=False)
+    _tried: list[int] = field(default_factory=list, init=False, repr=False)  # of the circles under way
 
     def values(self, formula: Formula, variable: Variable) -> Vector:
         """Return the value of a formula for each value of a variable, whatever is best for the others."""
@@ -228,7 +226,7 @@ class Solver:
             )
         result = self._filled(0.0)
         self._tried.append(len(possible))
-        if sum(self._tried) > _MOST_TRIED:
+        if prod(self._tried) > _MOST_TRIED:
             raise QuestionError(
                 f"links run in circles inside circles, for which more than {_MOST_TRIED:,} values would "
                 "have to be tried; name more entities, or break a circle"
@@ -236,6 +234,7 @@ class Solver:
         for entity in possible.tolist():
             tried = And(tuple(with_value(part, x, entity) for part in parts))
             result = torch.maximum(result, self._solve(tried, y, within, floor))
+        self._tried.pop()
         return result
 
     def _bound(self, parts: tuple[Formula, ...], x: Variable, y: Variable, floor: float) -> Vector:
