@@ -48,6 +48,7 @@ _OUTSIDE = (
 )  # fmt: skip
 _PATHS = "|/^+?*!"
 _TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+_NO_PATHS = "property paths are not answered; write each step as a triple pattern"
 _HAVE = "there are triple patterns, UNION and FILTER NOT EXISTS"
 
 
@@ -123,9 +124,7 @@ class _Parser:
 
     def _not_exists(self) -> Formula:
         if not (self.reader.take_if("not") and self.reader.take_if("exists")):
-            raise self.reader.refusal(
-                f"expected NOT EXISTS; of filters {_HAVE.removeprefix('there are ')} only"
-            )
+            raise self.reader.refusal("of filters there is FILTER NOT EXISTS only")
         return self._group()
 
     def _triples(self) -> list[Formula]:
@@ -150,7 +149,7 @@ class _Parser:
         relation = self._term("a relation")
         assert isinstance(relation, Word)
         if self.reader.now.text in _PATHS and self.reader.now.kind in ("sign", "word"):
-            raise self.reader.refusal("property paths are not answered; write each step as a triple pattern")
+            raise self.reader.refusal(_NO_PATHS)
         return relation
 
     def _term(self, expected: str) -> Word | Variable:
@@ -159,9 +158,7 @@ class _Parser:
             return _variable(self.reader.take())
         if token.kind not in ("iri", "quoted", "prefixed"):
             if token.text in ("^", "!", "("):
-                raise self.reader.refusal(
-                    "property paths are not answered; write each step as a triple pattern"
-                )
+                raise self.reader.refusal(_NO_PATHS)
             raise self._outside(expected)
         self.reader.take()
         if token.kind == "quoted":
