@@ -13,7 +13,7 @@ from modulekge.answers.questions import Answer, Link, Question
 from modulekge.answers.triples import NamedTriples
 from modulekge.answers.type_constraints import Types
 from modulekge.cli.graph import split_columns
-from modulekge.commands.graph import on_device, print_notes, print_untrained
+from modulekge.commands.graph import on_device, print_found, print_notes, print_untrained
 from modulekge.errors import QuestionError
 from modulekge.run.rows import WRITERS, Rows, check_target
 from modulekge.run.run import load
