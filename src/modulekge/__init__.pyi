@@ -29,6 +29,7 @@ from modulekge.models.spec import row as row
 from modulekge.run.add import add as add
 from modulekge.run.calibrate import calibrate as calibrate
 from modulekge.run.mix import mix as mix
+from modulekge.run.portfolio import train_mixture as train_mixture
 from modulekge.run.rerank import rerank as rerank
 from modulekge.run.run import Run as Run
 from modulekge.run.run import evaluate as evaluate

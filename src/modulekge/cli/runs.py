@@ -44,10 +44,11 @@ def train(
 ) -> None:
     """Train a model on a graph, keep the run, and report on its test split.
 
-    Without --recipe, the recipe that belongs to this data set and model is used; where there is none,
-    settings are chosen by rule from the size of the graph, the time given and steps timed on this machine,
-    and the reasons are shown. Without --minutes that is 5 to 15 minutes, the more the larger the graph.
-    Ctrl-C or SIGTERM ends training after the epoch under way; 'modulekge resume' goes on.
+    --model Mixture tries several models in the time that --minutes gives, the best for longer, and keeps
+    their mixture. Without --recipe, the recipe that belongs to this data set and model is used; where there
+    is none, settings are chosen by rule from the size of the graph, the time given and steps timed on this
+    machine, and the reasons are shown. Without --minutes that is 5 to 15 minutes, the more the larger the
+    graph. Ctrl-C or SIGTERM ends training after the epoch under way; 'modulekge resume' goes on.
     """
 
 

@@ -25,6 +25,7 @@ from modulekge.evaluation.evaluate import evaluate as evaluate_model
 from modulekge.evaluation.evaluate import ranked_triples
 from modulekge.evaluation.odds import count_questions
 from modulekge.evaluation.report import Report
+from modulekge.run import portfolio
 from modulekge.run.calibrate import calibrate as calibrate_run
 from modulekge.run.folder import RunFolder
 from modulekge.run.plan import check_asked, plan
@@ -49,6 +50,14 @@ def train(
     as_json: bool,
 ) -> None:
     """Train a model on a graph, keep the run, and report on its test split."""
+    if model == portfolio.NAME:
+        if recipe or settings or track or many():
+            raise ConfigError(
+                f"--model {model}: chooses its models and settings itself, in one process; "
+                "leave --recipe, --set and --track out, or name a model"
+            )
+        _train_mixture(graph, out, minutes, dry_run, as_json)
+        return
     if many() and out is None and not dry_run:
         raise ConfigError("--out is missing: name the run folder, so that every process finds it")
 
@@ -63,7 +72,7 @@ def train(
             planned = plan(dataset, model, layers, recipe, minutes)
             seconds, times = planned.time()
         config = planned.config
-        path = out or default_folder(config)
+        path = out or default_folder(config.data, config.model.name)
         make_trackers(track or (), path)  # what is not installed shows before anything is made
         if not dry_run:
             RunFolder.create(path, config, dataset)
@@ -81,6 +90,43 @@ def train(
     path = Path(workers().on_main(begin))
     if not dry_run:
         resume(path, None, track, as_json)
+
+
+def _train_mixture(
+    graph: GraphOptions, out: Path | None, minutes: float | None, dry_run: bool, as_json: bool
+) -> None:
+    """Try several models in the time given, and keep their mixture; Ctrl-C mixes what there is by then."""
+    if out:
+        RunFolder.check_free(out)
+    dataset, err = open_graph(graph), render.console(stderr=True)
+    print_notes(dataset)
+    with render.working("timing some steps"):
+        planned = portfolio.plan_portfolio(dataset, minutes)
+    err.print(render.portfolio_view(planned))
+    if dry_run:
+        return
+    path = out or default_folder(dataset.name, portfolio.NAME)
+    with _gentle_interrupt(err) as interrupted:
+
+        def watch(folder: RunFolder, events: portfolio.Events) -> Iterator[portfolio.Event]:
+            first = next(events)
+            err.print(f"{folder.config().model.name} ({folder.config().size})")
+            with render.TrainingDisplay(folder.config().train.epochs, first.epoch) as display:
+                for event in chain([first], events):
+                    display.show(event)
+                    yield event
+                    if interrupted and isinstance(event, EpochRecord):
+                        return
+
+        tried = portfolio.run_trials(planned, dataset, path, watch, lambda: bool(interrupted))
+    questions = 2 * min(len(dataset.valid), planned.most_scores // (2 * len(dataset.entities)))
+    with render.progress_display("mixing", questions, len) as shown:
+        run = portfolio.mix_trials(tried, planned, path, shown)
+    err.print(render.tried_view(run.folder.origin("mixed")))
+    if len(dataset.test):
+        evaluate(path, "test", None, every=False, as_json=as_json)
+    _calibrate(run.folder)
+    err.print(render.kept_in(path))
 
 
 def resume(run: Path, settings: list[str] | None, track: list[str] | None, as_json: bool) -> None:

@@ -25,7 +25,7 @@ from modulekge.shapes import Triples
 _SHRINKAGE = 32.0  # questions that count for all relations alike
 _FITTED = 2 / 3  # share of valid on which weights are fitted
 _MOST_WEIGHTINGS = 48
-_MOST_SCORES = 2_000_000_000  # of all members together, for which valid is ranked
+MOST_SCORES = 2_000_000_000  # of all members together, for which valid is ranked
 _COPIES = 6  # of the scores: those of members, their sum, and what ranks are made of
 _SCALED = 256  # questions that say how far apart the scores of a member lie
 
@@ -51,7 +51,7 @@ class Fitted:
 
 
 def fit(
-    scorers: Sequence[Scorer], dataset: Dataset, watch: Watch = iter, most_scores: int = _MOST_SCORES
+    scorers: Sequence[Scorer], dataset: Dataset, watch: Watch = iter, most_scores: int = MOST_SCORES
 ) -> Fitted:
     """Fit the weights of members on valid; where they do not help, the best member has all the weight."""
     dataset.check_split("valid", "to fit weights on")
@@ -74,7 +74,7 @@ def fit(
     return Fitted(Mix(grid[chosen], scale), alone, mixed, best, count, len(rest))
 
 
-def mixed_triples(scorers: Sequence[Scorer], most_scores: int = _MOST_SCORES) -> int:
+def mixed_triples(scorers: Sequence[Scorer], most_scores: int = MOST_SCORES) -> int:
     """How many triples of valid are ranked at most, by what a question costs all members."""
     return max(1, most_scores // (2 * sum(scorer.cost for scorer in scorers)))
 

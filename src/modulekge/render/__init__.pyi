@@ -25,6 +25,8 @@ from modulekge.render.reports import study_table as study_table
 from modulekge.render.runs import addition_view as addition_view
 from modulekge.render.runs import comparison_view as comparison_view
 from modulekge.render.runs import kept_in as kept_in
+from modulekge.render.runs import portfolio_view as portfolio_view
+from modulekge.render.runs import tried_view as tried_view
 from modulekge.render.terminal import console as console
 from modulekge.render.tuning import TuningDisplay as TuningDisplay
 from modulekge.render.tuning import choices_view as choices_view

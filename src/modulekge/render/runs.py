@@ -3,15 +3,18 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 import numpy as np
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from modulekge.render.terminal import new_table
+from modulekge.render.terminal import format_number, new_table
 from modulekge.run.comparison import Comparison, Curve
 from modulekge.run.drift import Drift
+from modulekge.run.portfolio import Portfolio
+from modulekge.wording import duration
 
 _WIDTH, _HEIGHT = 60, 12  # characters: half a terminal's width
 _MARKS = "●○◆◇■□▲△"
@@ -21,6 +24,31 @@ _COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 def kept_in(path: Path) -> str:
     """Say where a run is, and how to ask it."""
     return f"kept in {path}; ask it: modulekge predict {quote(str(path))} --head ... --relation ..."
+
+
+def portfolio_view(portfolio: Portfolio) -> RenderableType:
+    """What is tried in a time, with how much of it; and what is not, with the reason."""
+    table = new_table("model", "size", " at first", " if best", " planned")
+    for trial in portfolio.trials:
+        planned = duration(trial.planned.time()[0])
+        further = "" if trial.whole == trial.first else duration(trial.whole)
+        table.add_row(trial.model, trial.planned.config.size, duration(trial.first), further, planned)
+    notes = [Text(f"{name} is left out: {why}", "dim") for name, why in portfolio.left_out]
+    whole = Text(f"{duration(60 * portfolio.minutes)} in all: training, mixing, calibrating, ranking", "dim")
+    return Group(table, *notes, whole)
+
+
+def tried_view(mixed: Mapping[str, Any]) -> RenderableType:
+    """What each model that was tried gave, and what they give together."""
+    table = new_table("model", " trained", " epochs", " valid MRR")
+    for each in mixed["tried"]:
+        figures = duration(each["seconds"]), str(each["epochs"]), format_number(each["valid_mrr"])
+        table.add_row(each["model"], *figures)
+    alone, together = mixed["valid_mrr_alone"][0], mixed["valid_mrr"]
+    on = f"on the {mixed['checked_on']:,} questions of valid that shares were not fitted on"
+    said = f"together {format_number(together)}, the best alone {format_number(alone)}, {on}"
+    verdict = "" if mixed["helps"] else "; so the best has all the weight"
+    return Group(table, f"{said}{verdict}")
 
 
 def addition_view(counts: Mapping[str, int], drift: Drift | None) -> RenderableType:

@@ -30,7 +30,7 @@ _VALIDATIONS, _VALIDATING, _PATIENCE = 20, 0.1, 5
 _AVERAGE = 0.7
 _NEGATIVES, _LEAST_TO_DRAW = 1024, 4096  # candidates drawn for a batch, of how many entities at least
 _DRAWN_REGULARIZER = 0.1  # share of the penalty where candidates are drawn: passes are few, and it slows them
-_TRAINING = 0.75  # share of the time that training may take; the rest is for what comes after it
+TRAINING = 0.75  # share of the time that training may take; the rest is for what comes after it
 _EPOCH_SECONDS = 40  # that an epoch may take on a CPU: after it there is a model to ask
 _MEMORY = 0.5  # share of the free memory that training may take
 _HOPELESS = 4  # times too slow by the estimate, and no step is timed to find out
@@ -60,7 +60,7 @@ def choose(
     asked = asked or {}
     own_row = any(asked.get("model", {}).get(key) for key in ("name", *COLUMNS))
     spec = spec_of(make_config([asked]).model) if own_row else named(DEFAULT_MODEL)
-    budget = _TRAINING * 60 * (minutes or default_minutes(size))
+    budget = TRAINING * 60 * (minutes or default_minutes(size))
     if spec.along_paths:
         return choose_paths(size, machine, asked, budget, pace)
     always = [

@@ -1,9 +1,10 @@
 """Mixing trained runs of one graph into a run that answers with all of them."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from modulekge.errors import ConfigError, RunError
 from modulekge.evaluation.mixing import Fitted, Watch, fit
@@ -53,12 +54,14 @@ def check_mixable(runs: Sequence[Run], out: Path) -> None:
             raise RunError(f"{path}: {finding}; mix runs of one graph and split")
 
 
-def make_mixture(runs: Sequence[Run], fitted: Fitted, out: Path) -> RunFolder:
-    """Make the folder of a mixture, the best member first."""
+def make_mixture(
+    runs: Sequence[Run], fitted: Fitted, out: Path, origin: Mapping[str, Any] | None = None
+) -> RunFolder:
+    """Make the folder of a mixture, the best member first; ``origin`` says more of where it comes from."""
     order = sorted(range(len(runs)), key=lambda i: -fitted.alone[i])
     order = [fitted.best, *(i for i in order if i != fitted.best)]
     members = [runs[i] for i in order]
-    origin = {
+    about = {
         "mixed": {
             "from": [as_text(str(run.folder.path)) for run in members],
             "valid_mrr_alone": [fitted.alone[i] for i in order],
@@ -66,11 +69,12 @@ def make_mixture(runs: Sequence[Run], fitted: Fitted, out: Path) -> RunFolder:
             "fitted_on": fitted.fitted_on,
             "checked_on": fitted.checked_on,
             "helps": fitted.helps,
+            **(origin or {}),
         }
     }
     fill = partial(fill_mixture, mix=fitted.mix.ordered(order), members=[run.folder.path for run in members])
     first = members[0]
-    return RunFolder.create(out, first.config, first.dataset, origin, fill=fill)
+    return RunFolder.create(out, first.config, first.dataset, about, fill=fill)
 
 
 def fill_mixture(folder: Path, mix: Mix, members: Sequence[Path]) -> None:

@@ -122,6 +122,10 @@ class RunFiles:
             )
         return new
 
+    def origin(self, how: str) -> dict[str, Any]:
+        """Return what run.json says of where a run comes from: "added" or "mixed"."""
+        return dict(read_json(self.path / "run.json").get(how, {}))
+
     def state(self) -> tuple[int, ...]:
         """Return what changes whenever the settings, or the weights that are read, are written."""
         read = self.config_file, self.read_from, self.mixture_file

@@ -49,7 +49,7 @@ def train(
         RunFolder.check_free(Path(out))
     dataset = data if isinstance(data, Dataset) else open_dataset(data)
     config = plan(dataset, model, layers, minutes=minutes).config
-    path = Path(out) if out else default_folder(config)
+    path = Path(out) if out else default_folder(config.data, config.model.name)
     trackers = make_trackers(track, path) if workers().is_main else {}
     workers().on_main(lambda: RunFolder.create(path, config, dataset))
     return _to_the_end(RunFolder(path), {}, trackers)
@@ -68,9 +68,9 @@ def _to_the_end(folder: RunFolder, settings: Mapping[str, Any], trackers: Mappin
     return load(folder.path)
 
 
-def default_folder(config: Config) -> Path:
+def default_folder(data: str, model: str) -> Path:
     """Return a dated folder under runs/ that does not exist yet."""
-    stem = f"{datetime.now():%Y%m%d-%H%M%S}-{config.data}-{config.model.name}".replace("*", "+")
+    stem = f"{datetime.now():%Y%m%d-%H%M%S}-{data}-{model}".replace("*", "+")
     names = (stem if i == 1 else f"{stem}-{i}" for i in range(1, 1000))
     return next(path for name in names if not (path := Path("runs") / name).exists())
 

@@ -1,0 +1,195 @@
+"""The best answer in the time given: rows tried by successive halving, paths of the graph, and their mixture.
+
+Each row trains for a share of the time of embeddings; the best on valid goes on with what is left of it. A
+model of paths has the larger part. What was trained is mixed, so nothing that was learned is thrown away.
+"""
+
+import shutil
+import time
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import asdict, dataclass
+from math import fsum
+from pathlib import Path
+
+from modulekge.data.dataset import Dataset
+from modulekge.data.registry import open_dataset
+from modulekge.errors import EndedError, RunError
+from modulekge.evaluation import mixing
+from modulekge.run.calibrate import calibrate
+from modulekge.run.defaults import TRAINING, default_minutes
+from modulekge.run.estimate import Pacer
+from modulekge.run.folder import RunFolder
+from modulekge.run.load import Machine, Size
+from modulekge.run.mix import make_mixture
+from modulekge.run.plan import Plan, plan
+from modulekge.run.run import Run, load
+from modulekge.run.train import continue_run
+from modulekge.training.optimizers import pick_device
+from modulekge.training.records import EpochProgress, EpochRecord, curve
+from modulekge.wording import duration
+
+NAME = "Mixture"  # of such a training, in place of a model's
+ROWS = ("ModulE-HH", "ComplEx", "ModulE-RC")
+PATHS = "Paths"
+_TRAINED = 0.75  # share of the time; the rest is for mixing, calibrating and ranking test
+_PATHS = 0.55  # of it, for paths
+_FIRST = 0.15  # of the time of embeddings, for each row at first
+_GRACE = 1.1  # times its time, that a training may take to come to its end
+_RATE = 2e7  # messages of paths, or scores, that a thread of a CPU gives in a second
+
+Event = EpochProgress | EpochRecord
+Events = Generator[Event, None, None]
+Watch = Callable[[RunFolder, Events], Iterable[Event]]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A model that is tried: its settings, the seconds it has at first, and those it has if it goes on."""
+
+    model: str
+    planned: Plan
+    first: float
+    whole: float
+
+
+@dataclass(frozen=True)
+class Portfolio:
+    """What is tried in a time, and what is not, with the reason."""
+
+    minutes: float
+    trials: tuple[Trial, ...]
+    left_out: tuple[tuple[str, str], ...]
+    most_scores: int  # that mixing may take
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What a trial gave."""
+
+    model: str
+    folder: RunFolder
+    seconds: float
+    epochs: int
+    valid_mrr: float
+
+
+def plan_portfolio(dataset: Dataset, minutes: float | None = None) -> Portfolio:
+    """Choose what to try on a graph in so much time on this machine; steps are timed to know."""
+    dataset.check_facts()
+    dataset.check_split("valid", "to choose by; split the graph by rule, or name a model")
+    size, machine, pacer = Size.of(dataset), Machine.at(pick_device("auto")), Pacer(dataset)
+    minutes = minutes or default_minutes(size)
+    trained = 60 * minutes * _TRAINED
+    left_out, trials = [], list[Trial]()
+    paths = _planned(dataset, PATHS, _PATHS * trained, pacer)
+    seconds, _ = paths.time()
+    if seconds > 1.5 * _PATHS * trained:
+        finding = f"{duration(seconds)} for the least training, and there are {duration(_PATHS * trained)}"
+        left_out.append((PATHS, finding))
+        whole = trained
+    else:
+        trials.append(Trial(PATHS, paths, _PATHS * trained, _PATHS * trained))
+        whole = (1 - _PATHS) * trained
+    first = _FIRST * whole
+    rest = whole - _FIRST * whole * (len(ROWS) - 1)
+    rows = [Trial(row, _planned(dataset, row, rest, pacer), first, rest) for row in ROWS]
+    threads = machine.threads if machine.kind == "cpu" else 1000
+    most = min(mixing.MOST_SCORES, int(0.1 * 60 * minutes * _RATE * threads))
+    return Portfolio(minutes, (*rows, *trials), tuple(left_out), most)
+
+
+def _planned(dataset: Dataset, model: str, seconds: float, pacer: Pacer) -> Plan:
+    return plan(dataset, model, minutes=seconds / 60 / TRAINING, pace=pacer)
+
+
+def candidates_folder(out: Path) -> Path:
+    """Where trials are kept until they are mixed, beside the run to be made."""
+    return out.with_name(f"{out.name}.candidates")
+
+
+def train_mixture(
+    data: Dataset | str | Path = "world", out: str | Path = "runs/mixture", minutes: float | None = None
+) -> Run:
+    """Train several models on a graph in so many minutes, 5 to 15 unless told, and return their mixture.
+
+    Left before its end, the same call goes on.
+
+    >>> run = modulekge.train_mixture("my-graph.tsv", "runs/best", minutes=10)  # doctest: +SKIP
+    """
+    path = Path(out)
+    RunFolder.check_free(path)
+    dataset = data if isinstance(data, Dataset) else open_dataset(data)
+    portfolio = plan_portfolio(dataset, minutes)
+    run = mix_trials(run_trials(portfolio, dataset, path), portfolio, path)
+    calibrate(run)
+    return run
+
+
+def run_trials(
+    portfolio: Portfolio,
+    dataset: Dataset,
+    out: Path,
+    watch: Watch = lambda folder, events: events,
+    stopped: Callable[[], bool] = lambda: False,
+) -> list[Tried]:
+    """Train what was planned, best first on return; what an earlier call has trained goes on from there.
+
+    Once ``stopped`` says so, nothing more is begun.
+    """
+    place = candidates_folder(out)
+    folders = {trial.model: _folder(place / trial.model, trial, dataset) for trial in portfolio.trials}
+    rows = [trial for trial in portfolio.trials if trial.model != PATHS]
+    for trial in rows:
+        if not stopped():
+            train_for(folders[trial.model], trial.first, watch)
+    best = max(rows, key=lambda trial: _tried(trial, folders[trial.model]).valid_mrr)
+    for trial in (best, *(trial for trial in portfolio.trials if trial.model == PATHS)):
+        if not stopped():
+            train_for(folders[trial.model], _GRACE * trial.whole, watch)
+    found = [_tried(trial, folders[trial.model]) for trial in portfolio.trials]
+    trained = [each for each in found if each.folder.weights.exists()]
+    if not trained:
+        raise RunError(f"{place}: no model was trained for an epoch yet; the same command goes on")
+    return sorted(trained, key=lambda each: -each.valid_mrr)
+
+
+def mix_trials(tried: list[Tried], portfolio: Portfolio, out: Path, watch: mixing.Watch = iter) -> Run:
+    """Mix what was trained, and remove the trials."""
+    runs = [load(each.folder.path) for each in tried]
+    fitted = mixing.fit([run.scorer for run in runs], runs[0].dataset, watch, portfolio.most_scores)
+    told = [{key: value for key, value in asdict(each).items() if key != "folder"} for each in tried]
+    folder = make_mixture(runs, fitted, out, {"minutes": portfolio.minutes, "tried": told})
+    shutil.rmtree(candidates_folder(out), ignore_errors=True)
+    return load(folder.path)
+
+
+def _folder(path: Path, trial: Trial, dataset: Dataset) -> RunFolder:
+    if (path / "config.toml").exists():
+        folder = RunFolder.existing(path)
+        if folder.dataset().fingerprint != dataset.fingerprint:
+            raise RunError(f"{path}: of another graph; remove {path.parent}, or choose another --out")
+        return folder
+    return RunFolder.create(path, trial.planned.config, dataset)
+
+
+def train_for(folder: RunFolder, seconds: float, watch: Watch) -> None:
+    """Train a run until it has had so many seconds in all, its epochs, or nothing better to find."""
+    before = fsum(record.seconds for record in folder.records())
+    if before >= seconds:
+        return
+    started, events = time.monotonic(), continue_run(folder)
+    try:
+        for event in watch(folder, events):
+            ended = before + time.monotonic() - started > seconds
+            if isinstance(event, EpochRecord) and ended and folder.weights.exists():
+                break
+    except EndedError:  # by an earlier call
+        return
+    finally:
+        events.close()
+
+
+def _tried(trial: Trial, folder: RunFolder) -> Tried:
+    records = folder.records()
+    best = max((mrr for _, mrr in curve(records)), default=0.0)
+    return Tried(trial.model, folder, fsum(record.seconds for record in records), len(records), best)

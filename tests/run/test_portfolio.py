@@ -1,0 +1,108 @@
+"""Several models tried in a time and mixed: planned, trained, stopped, continued, kept."""
+
+from dataclasses import replace
+
+import pytest
+from program import call
+
+import modulekge
+from modulekge.errors import DataError, RunError
+from modulekge.run import portfolio
+from modulekge.run.load import Times
+from modulekge.run.plan import Plan
+from modulekge.run.portfolio import PATHS, ROWS, candidates_folder, mix_trials, plan_portfolio, run_trials
+
+MINUTES = 0.2
+
+
+def epochs(tried):
+    return {each.model: each.epochs for each in tried}
+
+
+@pytest.fixture(scope="module")
+def planned(family):
+    return plan_portfolio(family, MINUTES)
+
+
+def test_the_plan_fits_the_time(planned):
+    assert [trial.model for trial in planned.trials] == [*ROWS, PATHS]
+    *rows, paths = planned.trials
+    assert rows[0].whole + (len(ROWS) - 1) * rows[0].first + paths.whole <= 60 * MINUTES * 0.75 + 1e-6
+
+
+def test_paths_that_take_too_long_are_left_out_with_a_reason(family, monkeypatch):
+    slow = replace(plan_portfolio(family, MINUTES).trials[-1].planned, pace=lambda config: Times(1e6, 1.0))
+
+    def plan(dataset, model, seconds, pacer):
+        return slow if model == PATHS else Plan(slow.config, (), slow.pace)
+
+    monkeypatch.setattr(portfolio, "_planned", plan)
+    found = plan_portfolio(family, MINUTES)
+    assert [trial.model for trial in found.trials] == list(ROWS)
+    ((name, why),) = found.left_out
+    assert name == PATHS and "there are" in why
+
+
+def test_what_was_trained_is_mixed_and_the_trials_go(family, tmp_path):
+    run = modulekge.train_mixture(family, tmp_path / "run", MINUTES)
+    assert len(run.members) == len(ROWS) + 1 and run.folder.calibration() is not None
+    told = run.folder.origin("mixed")
+    assert {each["model"] for each in told["tried"]} == {*ROWS, PATHS}
+    assert all(each["epochs"] > 0 and each["valid_mrr"] > 0 for each in told["tried"])
+    assert not candidates_folder(tmp_path / "run").exists()
+    assert modulekge.evaluate(run).both["mrr"] > 0
+
+
+def test_the_best_row_goes_on(family, planned, tmp_path):
+    short = replace(planned, trials=tuple(replace(t, first=1e-3, whole=1e-3) for t in planned.trials[:-1]))
+    tried = run_trials(short, family, tmp_path / "run")
+    assert all(each.epochs <= 2 * each.folder.config().train.eval_every for each in tried)
+    best = tried[0].model
+    longer = replace(short, trials=tuple(replace(t, whole=30.0) for t in short.trials))
+    after = epochs(run_trials(longer, family, tmp_path / "run"))
+    assert [model for model, count in after.items() if count > epochs(tried)[model]] == [best]
+
+
+def test_stopped_it_mixes_what_there_is_and_the_same_call_goes_on(family, planned, tmp_path):
+    out, begun = tmp_path / "run", []
+
+    def watch(folder, events):
+        begun.append(folder.path.name)
+        yield from events
+
+    tried = run_trials(planned, family, out, watch, lambda: len(begun) > 0)
+    assert [each.model for each in tried] == begun == [ROWS[0]]
+    more = run_trials(planned, family, out, watch)
+    assert epochs(more)[ROWS[0]] >= epochs(tried)[ROWS[0]] and len(more) == len(ROWS) + 1
+    run = mix_trials(more[:1], planned, out)
+    assert len(run.members) == 1 and modulekge.evaluate(run).both["mrr"] > 0
+
+
+def test_nothing_trained_is_nothing_to_mix(family, planned, tmp_path):
+    with pytest.raises(RunError, match="the same command goes on"):
+        run_trials(planned, family, tmp_path / "run", stopped=lambda: True)
+
+
+def test_trials_of_another_graph_are_refused(family, planned, tmp_path):
+    run_trials(
+        planned,
+        family,
+        tmp_path / "run",
+        stopped=lambda: (candidates_folder(tmp_path / "run") / ROWS[0] / "epochs.jsonl").exists(),
+    )
+    other = modulekge.open_dataset("world")
+    with pytest.raises(RunError, match="of another graph"):
+        run_trials(planned, other, tmp_path / "run")
+
+
+def test_without_valid_there_is_nothing_to_choose_by(family):
+    with pytest.raises(DataError, match="valid"):
+        plan_portfolio(replace(family, valid=family.valid[:0]))
+
+
+def test_the_command_shows_its_plan_and_refuses_settings(tmp_path):
+    shown = call("train", "world", "--model", "Mixture", "--minutes", 0.5, "--dry-run", cwd=tmp_path)
+    assert shown.returncode == 0 and "ModulE-HH" in shown.stderr and "in all" in shown.stderr
+    assert not any(tmp_path.iterdir())
+    refused = call("train", "world", "--model", "Mixture", "--set", "model.k=8", cwd=tmp_path)
+    assert refused.returncode == 2 and "leave --recipe, --set and --track out" in refused.stderr
