@@ -231,7 +231,7 @@ def test_a_compound_question_is_answered_with_its_reasons(place):
     assert [a["rank"] for a in found["answers"]] == [1, 2, 3]
     chances = [a["probability"] for a in found["answers"]]
     assert chances == sorted(chances, reverse=True)
-    assert {"head", "relation", "tail", "probability", "known", "negated"} == set(
+    assert {"head", "relation", "tail", "probability", "known", "negated", "names"} == set(
         found["answers"][0]["links"][0]
     )
     sparql = "SELECT ?c { :e0 :r0 ?x . ?x :r1 ?c . FILTER NOT EXISTS { ?c :r2 :e1 } }"

@@ -47,6 +47,7 @@ class WitnessLink:
     probability: float  # that the link holds; 1 where it is known
     known: bool
     negated: bool  # the question wants it not to hold
+    names: tuple[str, str, str]  # of head, relation and tail: labels may be shared
 
 
 @dataclass(frozen=True)
@@ -225,14 +226,21 @@ class Asker:
 
     def _link(self, reason: Reason, solver: Solver) -> WitnessLink:
         """Return a link as the question has it."""
-        link, relations, label = reason.link, self.run.dataset.relations, self.run.dataset.entities.label
+        link, relations, entities = reason.link, self.run.dataset.relations, self.run.dataset.entities
         ends = torch.tensor([link.source, link.relation, link.target], device=self.rows.device)
         known = bool(self.facts.among(ends[:1], ends[1:2], ends[2:, None]))
-        source, target = (label(int(end)) for end in (ends[0], ends[2]))
+        source, target = int(ends[0]), int(ends[2])
         inverse, relation = divmod(link.relation, len(relations))
         head, tail = (target, source) if inverse else (source, target)
-        chance = solver.value(link)
-        return WitnessLink(head, relations.label(relation), tail, chance, known, reason.negated)
+        return WitnessLink(
+            entities.label(head),
+            relations.label(relation),
+            entities.label(tail),
+            solver.value(link),
+            known,
+            reason.negated,
+            (entities.names[head], relations.names[relation], entities.names[tail]),
+        )
 
 
 def ask(
