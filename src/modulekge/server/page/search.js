@@ -9,9 +9,10 @@ let boxes = 0;
 
 /**
  * Return a search box. `run()` says which run is searched, `choose(entity)` is called with what was chosen,
- * `fail(error, retry)` with what went wrong.
+ * `fail(error, retry)` with what went wrong. `offer(text)` gives suggestions that come before those of the
+ * server, and `kept(entity)` what stands in the box once something was chosen.
  */
-export function searchBox({ run, choose, fail, label, placeholder }) {
+export function searchBox({ run, choose, fail, label, placeholder, offer = () => [], kept = () => "" }) {
   const id = `suggestions-${++boxes}`;
   const list = el("ul", { role: "listbox", id, "aria-label": "Suggestions", hidden: true });
   const said = el("span.unseen", { role: "status" });
@@ -45,7 +46,7 @@ export function searchBox({ run, choose, fail, label, placeholder }) {
   function pick(index) {
     const entity = found[index];
     if (!entity) return;
-    input.value = "";
+    input.value = kept(entity);
     found = [];
     close();
     choose(entity);
@@ -62,18 +63,18 @@ export function searchBox({ run, choose, fail, label, placeholder }) {
     mark(found.length ? 0 : -1);
   }
 
-  async function ask() {
+  async function ask(text = input.value.trim()) {
     asking.abort();
     asking = new AbortController();
-    const { signal } = asking, text = input.value.trim();
-    if (!text) return close();
+    const { signal } = asking, offered = offer(text);
+    if (!text && !offered.length) return close();
     try {
-      const { items, total } = await get(of(run(), "entities"), { search: text, limit: SUGGESTIONS }, signal);
+      const { items, total } = await matches(run(), text, signal);
       if (signal.aborted) return;
-      found = items;
-      draw(text, total);
+      found = [...offered, ...items];
+      draw(text, total + offered.length);
     } catch (error) {
-      if (!signal.aborted) fail(error, ask);
+      if (!signal.aborted) fail(error, () => ask());
     }
   }
 
@@ -90,16 +91,22 @@ export function searchBox({ run, choose, fail, label, placeholder }) {
   });
   input.addEventListener("input", () => {
     clearTimeout(timer);
-    timer = setTimeout(ask, PAUSE);
+    timer = setTimeout(() => ask(), PAUSE);
   });
+  input.addEventListener("click", () => list.hidden && offer("").length && ask("")); // of whatever is offered
   input.addEventListener("blur", close);
   return el("div.search", input, list, said);
 }
 
+/** Return the entities that match a text; none where there is none. */
+async function matches(run, text, signal) {
+  return text ? get(of(run, "entities"), { search: text, limit: SUGGESTIONS }, signal) : { items: [], total: 0 };
+}
+
 function suggestion(entity, text, attributes) {
   const name = entity.name === entity.label ? null : el("span.name", entity.name);
-  const degree = el("span.quiet", count(entity.degree, "fact"));
-  return el("li", { role: "option", ...attributes }, el("span", ...marked(entity.label, text)), name, degree);
+  const note = el("span.quiet", entity.note ?? count(entity.degree, "fact"));
+  return el("li", { role: "option", ...attributes }, el("span", ...marked(entity.label, text)), name, note);
 }
 
 /** The label, with what was typed set off. */
