@@ -19,6 +19,9 @@ VIEWS = {
     "around": "#/around?name=France",
     "map": "#/map?name=France",
     "run": "#/run",
+    "compound": "#/compound",
+    "compound asked": "#/compound?q="
+    + quote("?x where France borders ?x and not ?x member_of 'European Union'"),
     "compare": "#/compare?run=DistMult&with=ComplEx&head=France&relation=borders",
 }
 
@@ -376,7 +379,14 @@ def test_an_entity_that_training_did_not_see_is_said_to_be_guessed_about(new_pag
 
 
 @pytest.mark.parametrize(
-    "view", ["#/", *(f"#/{view}?name=" + "long" * 40 for view in ("entity", "around")), "#/run"]
+    "view",
+    [
+        "#/",
+        *(f"#/{view}?name=" + "long" * 40 for view in ("entity", "around")),
+        "#/run",
+        "#/compound",
+        "#/compound?q=" + quote("?x where e1 'knows <i>' ?x or ?x 'knows <i>' " + "long" * 40),
+    ],
 )
 def test_long_names_fit_a_phone(view, new_page, hostile):
     page = new_page(viewport={"width": 360, "height": 740})

@@ -7,13 +7,14 @@ import { searchBox } from "./search.js";
 import * as around from "./around.js";
 import * as ask from "./ask.js";
 import * as compare from "./compare.js";
+import * as compound from "./compound.js";
 import * as entity from "./entity.js";
 import * as home from "./home.js";
 import * as map from "./map.js";
 import * as run from "./run.js";
 import * as why from "./why.js";
 
-const VIEWS = new Map(Object.entries({ "": home, around, ask, compare, entity, map, run, why }));
+const VIEWS = new Map(Object.entries({ "": home, around, ask, compare, compound, entity, map, run, why }));
 const SLOW = 150; // ms after which a view that is not there yet is said to be loading
 const named = (id) => document.getElementById(id);
 const main = named("main"), banner = named("banner"), runChoice = named("run"), themeButton = named("theme");
