@@ -1,7 +1,7 @@
 """Take the pictures of the explorer that stand in docs/screenshots.
 
     modulekge serve runs/demo --port 8000 &
-    python scripts/draw_explorer.py http://127.0.0.1:8000/
+    python scripts/draw_explorer.py http://127.0.0.1:8000/ [NAME ...]
 
 Estimate Playwright, Pillow, and Chromium at /usr/bin/chromium or where the variable CHROMIUM says; the run is
 one of the embedded graph.
@@ -11,14 +11,17 @@ import io
 import os
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
 FOLDER = Path(__file__).parent.parent / "docs" / "screenshots"
-DESK, PHONE = (1080, 760), (360, 720)
+DESK, TALL, PHONE = (1080, 760), (1080, 850), (360, 720)
+ASKED = "?s where Serbia official_language ?l and ?l written_in ?s"
 PICTURES = {
     "answers": ("#/ask?tail=Swahili&relation=official_language", "light", DESK),
+    "compound": (f"#/compound?q={quote(ASKED)}", "light", TALL),
     "neighbourhood": ("#/around?name=France", "dark", DESK),
     "map": ("#/map", "light", DESK),
     "phone": ("#/ask?tail=Swahili&relation=official_language&new=1", "dark", PHONE),
@@ -41,16 +44,16 @@ def draw(browser: Browser, address: str, name: str) -> Path:
     return path
 
 
-def main(address: str) -> None:
-    """Take every picture."""
+def main(address: str, *names: str) -> None:
+    """Take the pictures of these names, or every one."""
     FOLDER.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
         chromium = os.environ.get("CHROMIUM", "/usr/bin/chromium")
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        for name in PICTURES:
+        for name in names or PICTURES:
             path = draw(browser, address, name)
             print(f"{path.name}: {path.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
