@@ -3,7 +3,7 @@
     modulekge serve runs/demo --port 8000 &
     python scripts/draw_explorer.py http://127.0.0.1:8000/ [NAME ...]
 
-Estimate Playwright, Pillow, and Chromium at /usr/bin/chromium or where the variable CHROMIUM says; the run is
+Needs Playwright, Pillow, and Chromium at /usr/bin/chromium or where the variable CHROMIUM says; the run is
 one of the embedded graph.
 """
 
