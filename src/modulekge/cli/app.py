@@ -67,7 +67,10 @@ Descriptions = Annotated[
 ]
 ModelName = Annotated[
     str | None,
-    typer.Option(help="A model by name; 'modulekge models' lists them.", autocompletion=completion.models),
+    typer.Option(
+        help="A model that 'modulekge models' lists; 'train' also takes Mixture.",
+        autocompletion=completion.models,
+    ),
 ]
 Settings = Annotated[
     list[str] | None,

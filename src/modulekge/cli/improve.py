@@ -50,8 +50,8 @@ def mix(
     """Mix runs of one graph into a run that answers with all of them, and calibrate it.
 
     How much each counts is fitted for every relation and direction on two thirds of valid, and checked on the
-    rest: where the mixture is no better than the best run alone, that one gets all the weight. The result is
-    asked, evaluated, explained (by the run that counts most), served and added to like any other.
+    rest: if the whole mixture is no better than the best run alone, that run gets all the weight. The result
+    is asked, evaluated, explained (by the run that counts most), served and added to like any other.
     """
 
 
