@@ -155,7 +155,8 @@ def run_trials(
 
 def mix_trials(tried: list[Tried], portfolio: Portfolio, out: Path, watch: mixing.Watch = iter) -> Run:
     """Mix what was trained, and remove the trials."""
-    runs = [load(each.folder.path) for each in tried]
+    device = pick_device("auto")
+    runs = [load(each.folder.path).on(device) for each in tried]
     fitted = mixing.fit([run.scorer for run in runs], runs[0].dataset, watch, portfolio.most_scores)
     told = [{key: value for key, value in asdict(each).items() if key != "folder"} for each in tried]
     folder = make_mixture(runs, fitted, out, {"minutes": portfolio.minutes, "tried": told})
