@@ -1,5 +1,6 @@
 r"""Mixtures: $f_r(h, e) = \sum_m w_{r,m}\, f_{m,r}(h, e)$, weighted scores of several scorers."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,11 @@ class Mix:
     def weights(self) -> Float[Tensor, "relations members"]:
         """What the scores of members are multiplied by."""
         return self.shares / self.scales
+
+    @property
+    def digest(self) -> str:
+        """A short hash of the weights."""
+        return hashlib.sha256(self.weights.contiguous().numpy().tobytes()).hexdigest()[:16]
 
     def enlarged(self, relations: int) -> "Mix":
         """Return the same for more relations, with inverses; in new ones members have their mean shares."""

@@ -33,7 +33,7 @@ def calibrate(run: Run | str | Path, watch: Watch = iter) -> Calibration:
 def scored_by(run: Run) -> str:
     """Return a hash of what makes scores: the weights, and how candidates are reranked or mixed."""
     if run.mix:
-        return " ".join([*map(scored_by, run.members), repr(run.mix.weights.double().sum(0).tolist())])
+        return " ".join([*map(scored_by, run.members), run.mix.digest])
     return f"{weights_hash(run.model)} {astuple(run.config.rerank)}"
 
 

@@ -1,5 +1,6 @@
 """A trained run: its graph, its settings, its model, and the scorer that answers with it."""
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -71,6 +72,11 @@ class Run:
         moved = tuple(member.on(device) for member in self.members)
         return replace(self, model=self.model.to(device), members=moved)
 
+    def copied_to(self, device: torch.device) -> "Run":
+        """Return the run with a copy of its model on a device; this one stays where it is."""
+        copies = tuple(member.copied_to(device) for member in self.members)
+        return replace(self, model=deepcopy(self.model).to(device), members=copies)
+
     def member(self, relation: int) -> "Run":
         """Return the member that counts most for a relation, in both directions; else the run itself."""
         if not self.mix:
@@ -103,16 +109,16 @@ def load(path: str | Path, workers: Workers = ALONE) -> Run:
     """
     folder = RunFolder.existing(Path(path))
     if folder.mixture_file.exists():
-        return _load_mixture(folder, workers)
+        return _load_mixture(folder)
     state, config, dataset = folder.state(), folder.config(), folder.dataset(names=workers.size == 1)
     return Run(folder, config, dataset, folder.model(config, dataset, workers), state)
 
 
-def _load_mixture(folder: RunFolder, workers: Workers) -> Run:
-    """Read a mixture with its members."""
-    state, config, dataset = folder.state(), folder.config(), folder.dataset(names=workers.size == 1)
+def _load_mixture(folder: RunFolder) -> Run:
+    """Read a mixture with its members; where there are several processes, each holds all of it."""
+    state, config, dataset = folder.state(), folder.config(), folder.dataset()
     mix = folder.mix(dataset)
-    members = tuple(load(path, workers) for path in folder.member_folders(len(mix.scales)))
+    members = tuple(load(path) for path in folder.member_folders(len(mix.scales)))
     if any(member.dataset.fingerprint != dataset.fingerprint for member in members):
         raise RunError(f"{folder.path}: its members are of different graphs; mix them again")
     return Run(folder, config, dataset, members[0].model, state, members=members, mix=mix)

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -104,8 +103,8 @@ class ServedRun:
     @cached_property
     def _on_cpu(self) -> Run:
         """The run for what is computed there whatever the device: explanations and algebra."""
-        model = self.run.model
-        return self.run if model.device.type == "cpu" else replace(self.run, model=deepcopy(model).cpu())
+        cpu = torch.device("cpu")
+        return self.run if self.run.model.device == cpu else self.run.copied_to(cpu)
 
     @cached_property
     def summary(self) -> RunSummary:
