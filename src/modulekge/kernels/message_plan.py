@@ -71,6 +71,8 @@ class Plan:
     by_sender: Pieces  # of runs
     by_relation: Pieces
     of_relation: Tensor  # runs in the order of their relations
+    edges_by_relation: Pieces
+    edge_of_relation: Tensor  # each edge by relation: its number in the order of messages
 
     @classmethod
     def of(cls, source: Tensor, relation: Tensor, message: Lists, counts: tuple[int, int]) -> "Plan":
@@ -100,6 +102,8 @@ class Plan:
             Pieces.of(starts_of(source[carried], entities), _RUNS),
             Pieces.of(listed.starts, _PIECE),
             listed.items.int(),
+            Pieces.of(starts_of(relation[each], relations), _PIECE),
+            relation[each].argsort(stable=True),
         )
 
 

@@ -66,6 +66,24 @@ def add_gradients_(
     return _sum_rows(dg, plan.of_relation, sent, plan.by_relation).view_as(g)
 
 
+class Arriving(torch.autograd.Function):
+    """The sum, at every target, of what a table has of the relations by which edges arrive."""
+
+    @staticmethod
+    def forward(ctx, table, plan, kept):  # noqa: D102
+        ctx.plan, ctx.kept = plan, kept
+        return _sum_rows(table, plan.relation, kept[plan.edge], plan.by_target)
+
+    @staticmethod
+    def backward(ctx, dsums):  # noqa: D102
+        plan, order = ctx.plan, ctx.plan.edge_of_relation
+        return (
+            _sum_rows(dsums.contiguous(), plan.target[order], ctx.kept[order], plan.edges_by_relation),
+            None,
+            None,
+        )
+
+
 def _sum_rows(table: Tensor, items: Tensor, kept: Tensor, pieces: Pieces) -> Tensor:
     """Sums of rows of a table by lists, in float32; rows that are not kept count as 0 and are not read."""
     width = table[0].numel()

@@ -160,7 +160,10 @@ class Paths(Model):
         r"""$\langle z_v, w_r \rangle$: how far what arrives at an entity makes it an answer."""
         if self.prior_asked.numel() == 0:
             return 0.0
-        arriving = adjacency.target @ (adjacency.relation @ self.prior_arriving)
+        if adjacency.plan is not None and (gpu := kernels("modulekge.kernels.messages_triton", self.query)):
+            arriving = gpu.Arriving.apply(self.prior_arriving, adjacency.plan, adjacency.kept)
+        else:
+            arriving = adjacency.target @ (adjacency.relation @ self.prior_arriving)
         arriving = arriving / adjacency.degrees.clamp(min=1)[:, None]
         return F.linear(self.prior_asked[relations], arriving)
 
