@@ -9,8 +9,9 @@ import modulekge
 from modulekge.errors import DataError, RunError
 from modulekge.run import portfolio
 from modulekge.run.load import Times
+from modulekge.run.mix import mix_runs
 from modulekge.run.plan import Plan
-from modulekge.run.portfolio import PATHS, ROWS, candidates_folder, mix_trials, plan_portfolio, run_trials
+from modulekge.run.portfolio import PATHS, ROWS, candidates_folder, plan_portfolio, run_trials, runs_of
 
 MINUTES = 0.2
 
@@ -74,7 +75,7 @@ def test_stopped_it_mixes_what_there_is_and_the_same_call_goes_on(family, planne
     assert [each.model for each in tried] == begun == [ROWS[0]]
     more = run_trials(planned, family, out, watch)
     assert epochs(more)[ROWS[0]] >= epochs(tried)[ROWS[0]] and len(more) == len(ROWS) + 1
-    run = mix_trials(more[:1], planned, out)
+    run, _ = mix_runs(runs_of(more[:1]), out)
     assert len(run.members) == 1 and modulekge.evaluate(run).both["mrr"] > 0
 
 

@@ -5,13 +5,12 @@ from pathlib import Path
 
 from modulekge import render
 from modulekge.commands.graph import on_device, print_found
-from modulekge.commands.runs import make_calibration
+from modulekge.commands.runs import make_calibration, mix_with_display
 from modulekge.config import RerankConfig, make_config
 from modulekge.errors import ConfigError
-from modulekge.evaluation.mixing import fit, mixed_triples
 from modulekge.evaluation.rerank import MOST_QUESTIONS, WEIGHTS, Weighed, weigh
 from modulekge.run.calibrate import PICTURES, write_reliability
-from modulekge.run.mix import check_mixable, make_mixture
+from modulekge.run.mix import check_mixable
 from modulekge.run.rerank import check_rerankable, rerank_with
 from modulekge.run.rows import check_target
 from modulekge.run.run import load
@@ -55,13 +54,9 @@ def mix(runs: list[Path], out: Path, as_json: bool) -> None:
     """Mix runs of one graph into a run that answers with all of them, and calibrate it."""
     loaded = [on_device(load(run)) for run in runs]
     check_mixable(loaded, out)
-    scorers, dataset = [run.scorer for run in loaded], loaded[0].dataset
-    questions = 2 * min(len(dataset.valid), mixed_triples(scorers))
-    with render.progress_display("mixing", questions, len) as watch:
-        found = fit(scorers, dataset, watch)
-    mixed = load(make_mixture(loaded, found, out).path)
+    mixed, found = mix_with_display(loaded, out)
     make_calibration(mixed)
-    names = [run.name for run in loaded]
+    names, relations = [run.name for run in loaded], list(mixed.dataset.relations.names)
     fields = {
         "run": str(out),
         "members": dict(zip(map(str, runs), found.alone, strict=True)),
@@ -71,9 +66,7 @@ def mix(runs: list[Path], out: Path, as_json: bool) -> None:
         "checked_on": found.checked_on,
         "shares": found.mix.shares.tolist(),
     }
-    print_found(
-        fields, lambda: render.mixture_view(found, names, list(dataset.relations.names), out), as_json
-    )
+    print_found(fields, lambda: render.mixture_view(found, names, relations, out), as_json)
 
 
 def _weights(text: str) -> RerankConfig:

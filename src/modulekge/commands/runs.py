@@ -2,7 +2,7 @@
 
 import json
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -23,11 +23,13 @@ from modulekge.errors import ConfigError, EndedError, LostError
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.evaluate import evaluate as evaluate_model
 from modulekge.evaluation.evaluate import ranked_triples
+from modulekge.evaluation.mixing import MOST_SCORES, Fitted, fitted_triples
 from modulekge.evaluation.odds import count_questions
 from modulekge.evaluation.report import Report
 from modulekge.run import portfolio
 from modulekge.run.calibrate import calibrate as calibrate_run
 from modulekge.run.folder import RunFolder
+from modulekge.run.mix import mix_runs
 from modulekge.run.plan import check_asked, plan
 from modulekge.run.run import Run, load
 from modulekge.run.trackers import Tracker, Tracking, make_trackers
@@ -119,9 +121,9 @@ def _train_mixture(
                         return
 
         tried = portfolio.run_trials(planned, dataset, path, watch, lambda: bool(interrupted))
-    questions = 2 * min(len(dataset.valid), planned.most_scores // (2 * len(dataset.entities)))
-    with render.progress_display("mixing", questions, len) as shown:
-        run = portfolio.mix_trials(tried, planned, path, shown)
+    runs, told = portfolio.runs_of(tried), planned.told(tried)
+    run, _ = mix_with_display(runs, path, planned.most_scores, told)
+    portfolio.remove_trials(path)
     err.print(render.tried_view(run.folder.origin("mixed")))
     if len(dataset.test):
         evaluate(path, "test", None, every=False, as_json=as_json)
@@ -261,6 +263,18 @@ def evaluate(run: Path, split: str, graph: str | None, every: bool, as_json: boo
             if not loaded.elsewhere:  # a report is of the run's own graph
                 loaded.folder.save_report(report)
     return report
+
+
+def mix_with_display(
+    runs: Sequence[Run],
+    out: Path,
+    most_scores: int = MOST_SCORES,
+    origin: Mapping[str, Any] | None = None,
+) -> tuple[Run, Fitted]:
+    """Mix runs with a display."""
+    triples = fitted_triples([run.scorer for run in runs], runs[0].dataset, most_scores)
+    with render.progress_display("mixing", 2 * len(triples), len) as watch:
+        return mix_runs(runs, out, watch, most_scores, origin)
 
 
 def make_calibration(run: Run) -> Calibration:

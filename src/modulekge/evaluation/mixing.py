@@ -55,7 +55,7 @@ def fit(
 ) -> Fitted:
     """Fit the weights of members on valid; where they do not help, the best member has all the weight."""
     dataset.check_split("valid", "to fit weights on")
-    questions = dataset.with_inverses(sample(dataset["valid"], mixed_triples(scorers, most_scores)))
+    questions = dataset.with_inverses(fitted_triples(scorers, dataset, most_scores))
     order = torch.randperm(len(questions), generator=torch.Generator().manual_seed(0))
     questions = questions[order]
     grid = weightings(len(scorers))
@@ -64,8 +64,8 @@ def fit(
     count = min(len(questions) - 1, round(_FITTED * len(questions))) or 1
     chosen = choose(gains[:count], questions[:count, 1], scorers[0].n_relations)
     rest = gains[count:] if count < len(gains) else gains
-    asked = questions[-len(rest) :, 1]
-    mixed = float(rest.gather(1, chosen[asked][:, None]).mean())
+    relations = questions[-len(rest) :, 1]
+    mixed = float(rest.gather(1, chosen[relations][:, None]).mean())
     single = [int((grid[:, m] == 1).nonzero()) for m in range(len(scorers))]
     alone = tuple(rest[:, single].mean(0).tolist())
     best = int(gains[:count, single].mean(0).argmax())
@@ -74,9 +74,9 @@ def fit(
     return Fitted(Mix(grid[chosen], scale), alone, mixed, best, count, len(rest))
 
 
-def mixed_triples(scorers: Sequence[Scorer], most_scores: int = MOST_SCORES) -> int:
-    """How many triples of valid are ranked at most, by what a question costs all members."""
-    return max(1, most_scores // (2 * sum(scorer.cost for scorer in scorers)))
+def fitted_triples(scorers: Sequence[Scorer], dataset: Dataset, most_scores: int = MOST_SCORES) -> Triples:
+    """Return the triples of valid that are ranked: as many as so many scores of all members allow."""
+    return sample(dataset["valid"], max(1, most_scores // (2 * sum(scorer.cost for scorer in scorers))))
 
 
 def weightings(members: int) -> Float[Tensor, "weightings members"]:

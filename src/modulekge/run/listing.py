@@ -101,18 +101,12 @@ def _line(path: Path, name: str) -> RunLine:
             "seconds": fsum(record.seconds for record in records),
         }
         _check_files(folder)
+        if folder.mixture_file.exists():
+            members = sum(path.is_dir() for path in folder.members.iterdir())
+            fields |= {"model": f"Mixture of {members}"} | dict.fromkeys(("k", "epochs", "asked", "seconds"))
+            return RunLine(name, "mixed", **fields)
     except (ModulekgeError, OSError) as error:
         return RunLine(name, "damaged", str(error).removeprefix(f"{path}/"), **fields)
-    if folder.mixture_file.exists():
-        members = sum(path.is_dir() for path in folder.members.iterdir())
-        fields |= {
-            "model": f"Mixture of {members}",
-            "k": None,
-            "epochs": None,
-            "asked": None,
-            "seconds": None,
-        }
-        return RunLine(name, "mixed", **fields)
     ended = len(records) >= config.train.epochs or stalled(records, config.train.patience)
     return RunLine(name, _state(folder, ended, len(records)), **fields)
 

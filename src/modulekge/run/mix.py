@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from modulekge.errors import ConfigError, RunError
-from modulekge.evaluation.mixing import Fitted, Watch, fit
+from modulekge.evaluation.mixing import MOST_SCORES, Fitted, Watch, fit
 from modulekge.models.mixture import Mix
 from modulekge.run.calibrate import calibrate
 from modulekge.run.files import as_text
@@ -19,7 +19,7 @@ from modulekge.run.tensors import write_tensors
 _LEFT = (".*", "members", "report*.json", "calibration.json")  # of a member; and what a training goes on from
 
 
-def mix(runs: Sequence[Run | str | Path], out: str | Path, watch: Watch = iter) -> Run:
+def mix(runs: Sequence[Run | str | Path], out: str | Path) -> Run:
     """Fit on valid how much each of some runs of one graph counts; return the calibrated run of all of them.
 
     Where together they are no better than the best alone, that one has all the weight. ``out`` holds copies
@@ -29,8 +29,7 @@ def mix(runs: Sequence[Run | str | Path], out: str | Path, watch: Watch = iter) 
     """
     loaded = [run if isinstance(run, Run) else load(run) for run in runs]
     check_mixable(loaded, Path(out))
-    fitted = fit([run.scorer for run in loaded], loaded[0].dataset, watch)
-    mixed = load(make_mixture(loaded, fitted, Path(out)).path)
+    mixed, _ = mix_runs(loaded, Path(out))
     calibrate(mixed)
     return mixed
 
@@ -48,16 +47,25 @@ def check_mixable(runs: Sequence[Run], out: Path) -> None:
             raise RunError(f"{path}: a mixture already; name its members, in {run.folder.members}")
         if is_training(run.folder):
             raise RunError(f"{path}: a process is training this run; wait for it")
-        same = run.dataset.fingerprint == first.dataset.fingerprint
-        if not same or run.dataset.entities.names != first.dataset.entities.names:
+        if run.dataset.fingerprint != first.dataset.fingerprint:
             finding = f"of another graph than {first.folder.path} ({run.dataset.name}, {first.dataset.name})"
             raise RunError(f"{path}: {finding}; mix runs of one graph and split")
 
 
-def make_mixture(
-    runs: Sequence[Run], fitted: Fitted, out: Path, origin: Mapping[str, Any] | None = None
-) -> RunFolder:
-    """Make the folder of a mixture, the best member first; ``origin`` says more of where it comes from."""
+def mix_runs(
+    runs: Sequence[Run],
+    out: Path,
+    watch: Watch = iter,
+    most_scores: int = MOST_SCORES,
+    origin: Mapping[str, Any] | None = None,
+) -> tuple[Run, Fitted]:
+    """Keep the mixture of some runs in ``out``; return it and its fit. ``origin`` is kept with it."""
+    fitted = fit([run.scorer for run in runs], runs[0].dataset, watch, most_scores)
+    return load(_make_folder(runs, fitted, out, origin or {}).path), fitted
+
+
+def _make_folder(runs: Sequence[Run], fitted: Fitted, out: Path, origin: Mapping[str, Any]) -> RunFolder:
+    """Make the folder of a mixture, the best member first."""
     order = sorted(range(len(runs)), key=lambda i: -fitted.alone[i])
     order = [fitted.best, *(i for i in order if i != fitted.best)]
     members = [runs[i] for i in order]
@@ -69,7 +77,7 @@ def make_mixture(
             "fitted_on": fitted.fitted_on,
             "checked_on": fitted.checked_on,
             "helps": fitted.helps,
-            **(origin or {}),
+            **origin,
         }
     }
     fill = partial(fill_mixture, mix=fitted.mix.ordered(order), members=[run.folder.path for run in members])
@@ -81,7 +89,6 @@ def fill_mixture(folder: Path, mix: Mix, members: Sequence[Path]) -> None:
     """Put copies of members, and how much they count, into a folder."""
     new = RunFolder(folder)
     for path, target in zip(members, new.member_folders(len(members)), strict=True):
-        trained = (path / "weights.safetensors").exists() or (path / "model.safetensors").exists()
-        left = (*_LEFT, "last.safetensors") if trained else _LEFT
+        left = (*_LEFT, "last.safetensors") if RunFolder(path).weights.exists() else _LEFT
         shutil.copytree(path, target, ignore=shutil.ignore_patterns(*left))
     write_tensors(new.mixture_file, {"shares": mix.shares.contiguous(), "scales": mix.scales.contiguous()})

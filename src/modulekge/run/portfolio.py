@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import asdict, dataclass
 from math import fsum
 from pathlib import Path
+from typing import Any
 
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
@@ -20,7 +21,7 @@ from modulekge.run.defaults import TRAINING, default_minutes
 from modulekge.run.estimate import Pacer
 from modulekge.run.folder import RunFolder
 from modulekge.run.load import Machine, Size
-from modulekge.run.mix import make_mixture
+from modulekge.run.mix import mix_runs
 from modulekge.run.plan import Plan, plan
 from modulekge.run.run import Run, load
 from modulekge.run.train import continue_run
@@ -34,12 +35,14 @@ PATHS = "Paths"
 _TRAINED = 0.75  # share of the time; the rest is for mixing, calibrating and ranking test
 _PATHS = 0.55  # of it, for paths
 _FIRST = 0.15  # of the time of embeddings, for each row at first
+_TOO_LONG = 1.5  # times its time, that the least training of paths may take to be tried
+_MIXED = 0.1  # share of the time, for mixing
 _GRACE = 1.1  # times its time, that a training may take to come to its end
 _RATE = 2e7  # messages of paths, or scores, that a thread of a CPU gives in a second
 
 Event = EpochProgress | EpochRecord
 Events = Generator[Event, None, None]
-Watch = Callable[[RunFolder, Events], Iterable[Event]]
+Monitor = Callable[[RunFolder, Events], Iterable[Event]]
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,11 @@ class Portfolio:
     trials: tuple[Trial, ...]
     left_out: tuple[tuple[str, str], ...]
     most_scores: int  # that mixing may take
+
+    def told(self, tried: "list[Tried]") -> dict[str, Any]:
+        """What a run's folder keeps of how it came to be."""
+        found = [{key: value for key, value in asdict(each).items() if key != "folder"} for each in tried]
+        return {"minutes": self.minutes, "tried": found}
 
 
 @dataclass(frozen=True)
@@ -83,7 +91,7 @@ def plan_portfolio(dataset: Dataset, minutes: float | None = None) -> Portfolio:
     left_out, trials = [], list[Trial]()
     paths = _planned(dataset, PATHS, _PATHS * trained, pacer)
     seconds, _ = paths.time()
-    if seconds > 1.5 * _PATHS * trained:
+    if seconds > _TOO_LONG * _PATHS * trained:
         finding = f"{duration(seconds)} for the least training, and there are {duration(_PATHS * trained)}"
         left_out.append((PATHS, finding))
         whole = trained
@@ -93,8 +101,9 @@ def plan_portfolio(dataset: Dataset, minutes: float | None = None) -> Portfolio:
     first = _FIRST * whole
     rest = whole - _FIRST * whole * (len(ROWS) - 1)
     rows = [Trial(row, _planned(dataset, row, rest, pacer), first, rest) for row in ROWS]
-    threads = machine.threads if machine.kind == "cpu" else 1000
-    most = min(mixing.MOST_SCORES, int(0.1 * 60 * minutes * _RATE * threads))
+    most = mixing.MOST_SCORES
+    if machine.kind == "cpu":
+        most = min(most, int(_MIXED * 60 * minutes * _RATE * machine.threads))
     return Portfolio(minutes, (*rows, *trials), tuple(left_out), most)
 
 
@@ -120,7 +129,9 @@ def train_mixture(
     RunFolder.check_free(path)
     dataset = data if isinstance(data, Dataset) else open_dataset(data)
     portfolio = plan_portfolio(dataset, minutes)
-    run = mix_trials(run_trials(portfolio, dataset, path), portfolio, path)
+    tried = run_trials(portfolio, dataset, path)
+    run, _ = mix_runs(runs_of(tried), path, iter, portfolio.most_scores, portfolio.told(tried))
+    remove_trials(path)
     calibrate(run)
     return run
 
@@ -129,7 +140,7 @@ def run_trials(
     portfolio: Portfolio,
     dataset: Dataset,
     out: Path,
-    watch: Watch = lambda folder, events: events,
+    watch: Monitor = lambda folder, events: events,
     stopped: Callable[[], bool] = lambda: False,
 ) -> list[Tried]:
     """Train what was planned, best first on return; what an earlier call has trained goes on from there.
@@ -153,15 +164,15 @@ def run_trials(
     return sorted(trained, key=lambda each: -each.valid_mrr)
 
 
-def mix_trials(tried: list[Tried], portfolio: Portfolio, out: Path, watch: mixing.Watch = iter) -> Run:
-    """Mix what was trained, and remove the trials."""
+def runs_of(tried: list[Tried]) -> list[Run]:
+    """Load what was trained, to be mixed."""
     device = pick_device("auto")
-    runs = [load(each.folder.path).on(device) for each in tried]
-    fitted = mixing.fit([run.scorer for run in runs], runs[0].dataset, watch, portfolio.most_scores)
-    told = [{key: value for key, value in asdict(each).items() if key != "folder"} for each in tried]
-    folder = make_mixture(runs, fitted, out, {"minutes": portfolio.minutes, "tried": told})
+    return [load(each.folder.path).on(device) for each in tried]
+
+
+def remove_trials(out: Path) -> None:
+    """Remove what is kept of trials beside a run: it holds copies of them."""
     shutil.rmtree(candidates_folder(out), ignore_errors=True)
-    return load(folder.path)
 
 
 def _folder(path: Path, trial: Trial, dataset: Dataset) -> RunFolder:
@@ -173,7 +184,7 @@ def _folder(path: Path, trial: Trial, dataset: Dataset) -> RunFolder:
     return RunFolder.create(path, trial.planned.config, dataset)
 
 
-def train_for(folder: RunFolder, seconds: float, watch: Watch) -> None:
+def train_for(folder: RunFolder, seconds: float, watch: Monitor) -> None:
     """Train a run until it has had so many seconds in all, its epochs, or nothing better to find."""
     before = fsum(record.seconds for record in folder.records())
     if before >= seconds:
