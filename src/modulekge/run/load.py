@@ -21,10 +21,12 @@ _MOVES = 6  # of the tables in a step: entities made, gradients brought back, Ad
 # On a thread of a CPU and on a GPU: multiplications and additions per second in products of matrices,
 # bytes moved per second, and seconds that a step takes however small (docs/performance.md)
 _SPEEDS = {"cpu": (2.5e10, 5e9, 5e-3), "cuda": (4e13, 2e12, 5e-4)}
-# Of a model of paths: bytes kept of a layer for a number of its messages or, on a GPU, of its states; numbers
-# of messages in a second, there and back, and how much faster there alone is (docs/paths.md)
+# Of a model of paths: bytes kept of a layer for a number of its messages or, on a GPU, of its states; messages
+# that cost as much as to update an entity; numbers of messages in a second, there and back, and how much
+# faster there alone is (docs/paths.md)
 _MESSAGE_BYTES, _STATE_BYTES = 32.0, 26.0
-_MESSAGE_RATES = {"cpu": 1.8e8, "cuda": 3e11}
+_ENTITY_MESSAGES = {"cpu": 2, "cuda": 14}
+_MESSAGE_RATES = {"cpu": 1.8e8, "cuda": 5.5e11}
 _TRAINING_TO_ASKING = 4
 _VALIDATED = 300  # triples of a sample, about
 
@@ -133,7 +135,8 @@ class PathLoad:
     @property
     def numbers(self) -> float:
         """Numbers of the states and messages of a layer, for one question."""
-        return (2.0 * self.size.train + 2 * self.size.entities) * self.paths.d * self.components
+        entities = _ENTITY_MESSAGES[self.machine.kind] * self.size.entities
+        return (2.0 * self.size.train + entities) * self.paths.d * self.components
 
     @property
     def bytes(self) -> float:

@@ -14,7 +14,7 @@ from modulekge.run.load import Choice, Machine, Size, Times, load_of, with_choic
 from modulekge.shapes import Triples
 from modulekge.wording import duration
 
-_QUESTIONS = 400_000  # that a training asks at most, and in how many passes over small graphs
+_QUESTIONS = 800_000  # that a training asks at most, and in how many passes over small graphs
 _PASSES = 8
 _ENOUGH = 15_000  # questions, or passes, that make a training worth its name
 _ENOUGH_PASSES = 1.5
@@ -25,6 +25,9 @@ _RARELY = 0.5  # share of what train has, below which valid joins entities that 
 _ALWAYS = (
     Choice("regularizer.weight", 0.0, "weights belong to relations, and these are few"),
     Choice("paths.prior", "relations", "speaks for candidates that no path reaches"),
+    Choice(
+        "paths.dropout", 0.1, "hides a tenth of the edges in each step, so that no few of them are relied on"
+    ),
     Choice("train.optimizer", "adam", "the layers are a network"),
     Choice("train.lr", 0.003, "with a schedule, as in the runs that docs/paths.md has"),
     Choice("train.beta2", 0.98, "likewise"),
