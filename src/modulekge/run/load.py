@@ -72,9 +72,9 @@ class Choice:
     reason: str
 
 
-def with_choices(choices: Iterable[Choice], asked: Mapping[str, Any]) -> Config:
+def with_choices(choices: Iterable[Choice], overrides: Mapping[str, Any]) -> Config:
     """Return the settings that rules chose, with what was asked for over them."""
-    return make_config([*(nested(choice.key, choice.value) for choice in choices), asked], "settings")
+    return make_config([*(nested(choice.key, choice.value) for choice in choices), overrides], "settings")
 
 
 @dataclass(frozen=True)
@@ -148,8 +148,8 @@ class PathLoad:
         """A pass and a validation: messages at the rate of this kind of machine."""
         threads = self.machine.threads if self.machine.kind == "cpu" else 1
         question = self.paths.layers * self.numbers / (_MESSAGE_RATES[self.machine.kind] * threads)
-        asked = 2 * min(self.size.valid, _VALIDATED)
-        return Times(2 * self.size.train * question, asked * question / _TRAINING_TO_ASKING)
+        questions = 2 * min(self.size.valid, _VALIDATED)
+        return Times(2 * self.size.train * question, questions * question / _TRAINING_TO_ASKING)
 
 
 def load_of(size: Size, machine: Machine, config: Config) -> Load | PathLoad:
