@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from modulekge.data.benchmarks import SPLITS
 from modulekge.data.compositions import compositions
 from modulekge.data.dataset import Dataset
-from modulekge.data.doctor import STAGES, examine
+from modulekge.data.doctor import STAGES, alike, examine
 from modulekge.data.overlaps import overlaps
 from modulekge.data.registry import open_dataset
-from modulekge.data.spellings import alike
 from modulekge.data.vocabulary import Vocabulary
 
 
