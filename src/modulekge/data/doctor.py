@@ -106,7 +106,7 @@ def _splits(statistics: Statistics) -> Iterator[Finding]:
 
 
 def _names(vocabulary: Vocabulary) -> Iterator[Finding]:
-    groups = alike(vocabulary.names)
+    groups = spelt_alike(vocabulary.names)
     if not groups:
         return
     named = ", ".join(" and ".join(map(repr, group)) for group in groups[:3]) + ", ..." * (len(groups) > 3)
@@ -175,7 +175,7 @@ def _shape(statistics: Statistics) -> Iterator[Finding]:
     )
 
 
-def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
+def spelt_alike(names: Iterable[str]) -> list[tuple[str, ...]]:
     """Return groups of names that differ in case, Unicode normal form or spaces only: often one thing."""
     groups: dict[str, list[str]] = {}
     for name in names:
