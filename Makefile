@@ -23,7 +23,7 @@ test: .venv/installed-test
 test-all: .venv/installed-test
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --dist loadfile -m integration --durations 30
 
-# Results on small benchmarks made again, in minutes; MODULEKGE_DATA names the folder that holds them.
+# Results on small benchmarks, reproduced in minutes; MODULEKGE_DATA names the folder that holds them.
 slow: .venv/installed-test
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q -m slow
 

@@ -11,7 +11,7 @@ over questions.
 Probabilities are a softmax times the number of known answers; its temperature and the threshold of links are
 chosen on questions of valid, whose answers are hidden likewise. Test is seen by nothing but the ranks. A line
 of JSON for each type, then one with the means; "deep" is of the hard answers that need more than one missing
-link.
+link. With --latency, how long ten answers with witnesses take in place of all that: a line for each type.
 """
 
 import argparse
@@ -29,7 +29,17 @@ from typing import Any
 import torch
 
 from modulekge.answers.compound.asker import Asker
-from modulekge.answers.compound.formula import Formula, Link, Not, Variable, all_of, any_of
+from modulekge.answers.compound.formula import (
+    CompoundQuestion,
+    Formula,
+    Link,
+    Not,
+    Triple,
+    Variable,
+    Word,
+    all_of,
+    any_of,
+)
 from modulekge.answers.compound.probabilities import Entries, FactRows, LinkRows
 from modulekge.answers.compound.solve import Solver
 from modulekge.data.dataset import Dataset
@@ -246,6 +256,37 @@ def measured(asker: Asker, name: str, questions: Sequence[Drawn]) -> dict[str, A
     }
 
 
+def latency(asker: Asker, name: str, questions: Sequence[Drawn]) -> dict[str, Any]:
+    """Milliseconds of ten answers with witnesses, to a question that is new and to the same one again."""
+    new, again = [], []
+    for question in questions:
+        where = by_name(question.where, asker.run.dataset)
+        for times in (new, again):
+            began = time.perf_counter()
+            asker.ask(CompoundQuestion(Variable("0"), where))
+            times.append((time.perf_counter() - began) * 1e3)
+    found: dict[str, Any] = {"type": name, "questions": len(questions), "threads": torch.get_num_threads()}
+    for key, times in (("new", new), ("again", again)):
+        middle, ninth = torch.tensor(times).quantile(torch.tensor([0.5, 0.9])).tolist()
+        found |= {f"{key}, median ms": round(middle, 1), f"{key}, 90th percentile ms": round(ninth, 1)}
+    return found
+
+
+def by_name(formula: Any, dataset: Dataset) -> Formula:
+    """Return a formula of ids as someone would ask it."""
+    if isinstance(formula, Not):
+        return Not(by_name(formula.part, dataset))
+    if not isinstance(formula, Link):
+        return type(formula)(tuple(by_name(part, dataset) for part in formula.parts))
+    names = dataset.entities.names
+    ends = [
+        end if isinstance(end, Variable) else Word(names[end]) for end in (formula.source, formula.target)
+    ]
+    inverse, relation = divmod(formula.relation, len(dataset.relations))
+    head, tail = reversed(ends) if inverse else ends
+    return Triple(head, Word(dataset.relations.names[relation]), tail)
+
+
 def _mean(found: Sequence[dict[str, Any]], key: str, negative: bool) -> float | None:
     values = [each[key] for each in found if (each["type"] in NEGATIVE) == negative and each[key] is not None]
     return round(fmean(values), 4) if values else None
@@ -260,21 +301,23 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=100, help="of each type")
     parser.add_argument("--tuned-on", type=int, default=30, help="questions of valid, of each of four types")
     parser.add_argument("--types", nargs="+", default=list(TYPES), choices=list(TYPES))
+    parser.add_argument("--latency", action="store_true", help="time answers; nothing is tuned")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     run = load(given.run)
-    settings = chosen(run, given.tuned_on, given.seed + 1)
+    settings = START if given.latency else chosen(run, given.tuned_on, given.seed + 1)
     known, every = hidden(run, "test")
     asker, drawer, lines = make_asker(known, **settings), Drawer(known.dataset, every, given.seed), []
     for name in given.types:
         questions = list(itertools.islice(drawer.questions(TYPES[name]), given.questions))
-        lines.append(measured(asker, name, questions))
+        lines.append((latency if given.latency else measured)(asker, name, questions))
         print(json.dumps(lines[-1]), flush=True)
     means = {
         f"{kind} {key}": _mean(lines, key, kind == "negative")
         for kind in ("positive", "negative")
         for key in ("mrr", "deep mrr")
+        if not given.latency
     }
     about = {"graph": run.dataset.name, "model": run.name, "k": run.model.k, "seed": given.seed}
     kept = {"rows kept, MiB": round(asker.rows.size / 2**20), "commit": source_commit()}

@@ -70,9 +70,9 @@ def main() -> None:
     parser.add_argument("--triples", type=int, required=True)
     parser.add_argument("--held", type=int, default=5000, help="triples of valid")
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--matmul", default="tf32", choices=["float32", "tf32", "bfloat16"])
+    parser.add_argument("--precision", default="tf32", choices=["float32", "tf32", "bfloat16"])
     args = parser.parse_args()
-    train = {"epochs": args.epochs, "every": args.epochs, "patience": 0, "matmul": args.matmul}
+    train = {"epochs": args.epochs, "eval_every": args.epochs, "patience": 0, "precision": args.precision}
     config = make_config([read_config(args.recipe), {"train": train}], str(args.recipe))
     run(random_graph(args.entities, args.relations, args.triples, args.held), config)
 

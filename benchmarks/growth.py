@@ -23,8 +23,8 @@ from modulekge.training.step import Step
 def measure(entities: int, k: int, batch: int, plain: bool, args: argparse.Namespace) -> dict[str, Any]:
     """Seconds of a step and peak memory."""
     device = torch.device(args.device)
-    settings = {"batch": batch, "matmul": args.matmul, "epochs": 1000, "device": args.device}
-    config = make_config([{"train": settings, "penalty": {"strength": 0.01}}])
+    settings = {"batch": batch, "precision": args.precision, "epochs": 1000, "device": args.device}
+    config = make_config([{"train": settings, "regularizer": {"weight": 0.01}}])
     found: dict[str, Any] = {
         "entities": entities,
         "k": k,
@@ -54,7 +54,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--matmul", default="tf32")
+    parser.add_argument("--precision", default="tf32")
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--entities", type=float)
     parser.add_argument("--k", type=int, default=64)

@@ -9,13 +9,13 @@ of five draws; the answer behind all of equal score). Prints a line per graph; t
 """
 
 import argparse
-import json
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import torch
+from measure import write_lines
 
 import modulekge
 from modulekge.run.run import Run
@@ -80,15 +80,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    found = []
-    for path in sorted(args.folder.glob("*-new")):
-        found.append(
-            measure(args.folder, path.name.removesuffix("-new"), args.model, args.minutes, args.seed)
-        )
-        print(json.dumps(found[-1]), flush=True)
-        if args.out:
-            args.out.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-    print(json.dumps(found))
+    names = [path.name.removesuffix("-new") for path in sorted(args.folder.glob("*-new"))]
+    write_lines((measure(args.folder, name, args.model, args.minutes, args.seed) for name in names), args.out)
 
 
 if __name__ == "__main__":

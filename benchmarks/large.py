@@ -40,9 +40,9 @@ def trained(args):
     started = time.perf_counter()
     dataset = open_dataset(args.graph)
     read = time.perf_counter() - started
-    settings = {"model": {"name": args.model, "k": args.k, "scalar_scale": 0.1}, "loss": {"kind": args.loss},
-                "train": {"batch": args.batch, "matmul": args.matmul, "shards": args.shards}}  # fmt: skip
-    config = make_config([settings])
+    train = {"batch": args.batch, "precision": args.precision, "shards": args.shards}
+    row = {"name": args.model, "k": args.k, "scalar_scale": 0.1}
+    config = make_config([{"model": row, "loss": {"kind": args.loss}, "train": train}])
     model, optimizer = begin(config, dataset)
     device, group = model.entity_scalar.device, model.workers
     questions = Questions.of(dataset, config.loss, device)
@@ -83,7 +83,7 @@ def trained(args):
         )
     )
     return {
-        "model": args.model, "k": args.k, "batch": args.batch, "loss": args.loss, "matmul": args.matmul,
+        "model": args.model, "k": args.k, "batch": args.batch, "loss": args.loss, "precision": args.precision,
         "entities": len(dataset.entities), "triples": len(dataset.train), "processes": group.size,
         "shards": group.shards, "device": torch.cuda.get_device_name(device) if cuda else "cpu",
         "torch": torch.__version__, "read_s": read, "steps": i + 1, "questions": done,
@@ -103,7 +103,7 @@ def main() -> None:
     parser.add_argument("--k", type=int, default=64)
     parser.add_argument("--batch", type=int, default=4096)
     parser.add_argument("--loss", default="softmax", choices=["softmax", "logistic"])
-    parser.add_argument("--matmul", default="tf32", choices=["float32", "tf32", "bfloat16"])
+    parser.add_argument("--precision", default="tf32", choices=["float32", "tf32", "bfloat16"])
     parser.add_argument("--shards", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--look", type=int, default=16, help="steps from one look at the loss to the next")

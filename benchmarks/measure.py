@@ -1,10 +1,12 @@
 """What the benchmarks share: a model in training, and how to time steps and ranks."""
 
+import json
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -100,6 +102,17 @@ def best_of(function: Callable[[], object], device: torch.device, repeats: int =
         synchronize(device)
         seconds.append(time.perf_counter() - begin)
     return min(seconds)
+
+
+def write_lines(lines: Iterable[dict[str, Any]], out: Path | None) -> None:
+    """Print each line of JSON as it comes, then all; write those so far to a file if one is named."""
+    found = []
+    for line in lines:
+        found.append(line)
+        print(json.dumps(line), flush=True)
+        if out:
+            out.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    print(json.dumps(found))
 
 
 def random_questions(entities: int, relations: int, count: int, device: torch.device) -> Questions:

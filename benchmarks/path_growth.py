@@ -9,13 +9,14 @@ on as many questions as fit. Prints a line per size; the last one is JSON.
 """
 
 import argparse
-import json
+import itertools
 import multiprocessing
 import time
 from pathlib import Path
 from typing import Any
 
 import torch
+from measure import write_lines
 
 from modulekge.config import make_config
 from modulekge.data.dataset import Dataset
@@ -83,6 +84,12 @@ def measure(edges: int, layers: int, device: str) -> dict[str, Any]:
     }
 
 
+def measure_apart(edges: int, layers: int, device: str) -> dict[str, Any]:
+    """Measure in a process of its own."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(measure, (edges, layers, device))
+
+
 def main() -> None:
     """Measure every size, or the one that is given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -91,15 +98,8 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    found: list[dict[str, Any]] = []
-    for edges in args.edges:
-        for layers in args.layers:
-            with multiprocessing.get_context("spawn").Pool(1) as pool:
-                found.append(pool.apply(measure, (int(edges), layers, args.device)))
-            print(json.dumps(found[-1]), flush=True)
-            if args.out:
-                args.out.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-    print(json.dumps(found))
+    sizes = itertools.product(args.edges, args.layers)
+    write_lines((measure_apart(int(edges), layers, args.device) for edges, layers in sizes), args.out)
 
 
 if __name__ == "__main__":

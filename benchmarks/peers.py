@@ -13,7 +13,7 @@ from modulekge.training.optimizers import matmul_precision
 
 
 def measure_pytorch(
-    dataset: Dataset, batch: int, reals: int, device: torch.device, matmul: str, steps: int, halves: bool
+    dataset: Dataset, batch: int, reals: int, device: torch.device, precision: str, steps: int, halves: bool
 ) -> dict[str, Any]:
     """Re<h, r, t>, cross-entropy over all tails, cubes of moduli, Adagrad: Lacroix et al. 2018, written down.
 
@@ -45,7 +45,7 @@ def measure_pytorch(
         optimizer.step()
 
     seconds = []
-    with matmul_precision(matmul, device):
+    with matmul_precision(precision, device):
         for _ in range(4):  # the first warms up
             synchronize(device)
             begin = time.perf_counter()

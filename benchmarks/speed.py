@@ -1,7 +1,7 @@
 """Time of a step, an epoch and a ranking, and peak memory, for every row of Table 1 beside its floor.
 
     python benchmarks/speed.py                                  every row on UMLS, on what this machine has
-    python benchmarks/speed.py --data WN18RR --batch 500 --reals 512 --matmul tf32
+    python benchmarks/speed.py --data WN18RR --batch 500 --reals 512 --precision tf32
     python benchmarks/speed.py --data FB15k-237 --batch 300 --reals 512 --rows ModulE-RC --peer
 
 --reals is the length of an entity vector as it is scored; k follows from it for each row. --plain also
@@ -40,10 +40,10 @@ def measure_row(
 ) -> dict[str, Any]:
     """Step, epoch, ranking, memory and floor of one row."""
     device = torch.device(args.device)
-    train = {"batch": args.batch, "matmul": args.matmul, "device": args.device, "epochs": 100}
+    train = {"batch": args.batch, "precision": args.precision, "device": args.device, "epochs": 100}
     k = max(1, args.reals // (spec.query_size - (1 if spec.score.name in ("split", "weighted") else 0)))
-    plain = {"kind": "softmax", "candidates": "all", "answers": "one"}
-    plain |= dict.fromkeys(("smoothing", "relations", "degree", "frequency"), 0.0)
+    plain = {"kind": "softmax", "candidates": "all", "targets": "one"}
+    plain |= dict.fromkeys(("smoothing", "relation_prediction", "degree_weight", "subsampling"), 0.0)
     fixed = {"optimizer": "adagrad", "dropout": 0.0}
     own = {"reciprocal": "own", "bias": False, "parametrization": args.parametrization}
     config = resolve(dataset, spec.name, [{"train": train | fixed, "loss": plain, "model": {"k": k} | own}])
@@ -60,7 +60,7 @@ def measure_row(
             "peak_MiB": timing.peak / 2**20,
         }
     asked = dataset.questions("test")
-    with matmul_precision(args.matmul, device):
+    with matmul_precision(args.precision, device):
         ranking = best_of(lambda: rank(model.scorer(), asked, dataset.known), device, 2)
     return {
         "row": spec.name,
@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--batch", type=int, default=500)
     parser.add_argument("--reals", type=int, default=512)
-    parser.add_argument("--matmul", default="float32", choices=["float32", "tf32", "bfloat16"])
+    parser.add_argument("--precision", default="float32", choices=["float32", "tf32", "bfloat16"])
     parser.add_argument("--parametrization", default="normalised", choices=list(UNIT_PARAMETRIZATIONS))
     parser.add_argument("--steps", type=int, default=0, help="0: 200 on a GPU, 5 on a CPU")
     parser.add_argument("--plain", action="store_true")
@@ -117,13 +117,13 @@ def main() -> None:
     args = parser.parse_args()
     args.steps = args.steps or (200 if args.device.startswith("cuda") else 5)
     dataset = open_dataset(args.data)
-    print(f"{args.data}, batch {args.batch}, {args.reals} reals, {args.device}, {args.matmul}")
+    print(f"{args.data}, batch {args.batch}, {args.reals} reals, {args.device}, {args.precision}")
     print(f"{'row':24} {'k':>5}" + "".join(f"{name:>13}" for name in
           ("step ms", "floor ms", "epoch s", "ranking s", "ranked/s", "peak MiB")))  # fmt: skip
     rows = []
     if args.peer:
         work = dataset, args.batch, args.reals, torch.device(args.device)
-        rows += [measure_pytorch(*work, args.matmul, args.steps, halves) for halves in (True, False)]
+        rows += [measure_pytorch(*work, args.precision, args.steps, halves) for halves in (True, False)]
         rows += [measure_pykeen(*work, args.steps)] if find_spec("pykeen") else []
         for row in rows:
             show(row)

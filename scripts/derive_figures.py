@@ -155,7 +155,7 @@ def reproduced() -> str:
     rows = [("", "MRR", "Hits@1", "Hits@3", "Hits@10", "seeds")]
     kinds = {
         "": "recipe",
-        "-paper": "the paper's rate and penalty",
+        "-paper": "the paper's rate and regularizer",
         "-extended": "extended: see below",
     }
     for data in _BOTH:
@@ -206,7 +206,7 @@ def interpretations() -> str:
         name = _READ_AS[cell.model] if not cell.settings else _CHANGED.get(changes, "")
         if not name:
             rest = dict(cell.settings)
-            name = "logistic loss, penalty .01" + (", KvsAll" if "loss.targets" in rest else "")
+            name = "logistic loss, regularizer .01" + (", KvsAll" if "loss.targets" in rest else "")
         result = read_result(cell, KEPT / "studies")
         epochs = " (80 epochs)" if ("train.epochs", 80) in cell.settings else ""
         cells = (
@@ -221,13 +221,13 @@ def interpretations() -> str:
 
 
 def logistic_search() -> str:
-    """Valid MRR with the logistic loss, by penalty."""
+    """Valid MRR with the logistic loss, by the regularizer's weight."""
     found: dict[float, dict[str, str]] = {}
     for (cell,) in STUDIES["interpretations"].cells():
         if cell.split == "valid" and (result := read_result(cell, KEPT / "studies")):
             rate = dict(cell.settings)["regularizer.weight"]
             found.setdefault(rate, {})[cell.dataset] = number(max(mrr for _, mrr in result.curve))
-    rows = [("penalty", *(f"{rate:g}" for rate in sorted(found)))]
+    rows = [("regularizer", *(f"{rate:g}" for rate in sorted(found)))]
     rows += [(data, *(found[rate].get(data, "") for rate in sorted(found))) for data in _BOTH]
     return _table(rows)
 
@@ -235,7 +235,7 @@ def logistic_search() -> str:
 def parts() -> str:
     """Table 3: scalars alone, vectors alone, rotations alone, both."""
     rows = [("test MRR", *(f"{data}, {what}" for data in _BOTH for what in ("paper", "here")))]
-    twins = {"ModulE-RH-scalar": "ModulE-RC-scalar", "ModulE-RH-vector": "ModulE-HH-vector"}
+    same = {"ModulE-RH-scalar": "ModulE-RC-scalar", "ModulE-RH-vector": "ModulE-HH-vector"}
     for model in _OURS:
         for part in ("-scalar", "-vector", "-rotation", ""):
             cells = []
@@ -243,7 +243,7 @@ def parts() -> str:
                 name = model + part
                 stored = any((KEPT / "studies").glob(f"{data}-{name}-seed*"))
                 figures = tables.TABLE_3[data, name.replace("-rotation", "-vector")]
-                cells += [number(figures["mrr"], 3), test(data, name if stored else twins[name])]
+                cells += [number(figures["mrr"], 3), test(data, name if stored else same[name])]
             rows.append((model + part, *cells))
     return _table(rows)
 

@@ -19,7 +19,7 @@ def groups() -> list[tuple[str, dict[str, float]]]:
     found = []
     for name in ("speed-h200.json", "speed-cpu.json"):
         for run in json.loads((RESULTS / name).read_text("utf-8")):
-            if run.get("parametrization", "normalised") != "normalised" or run["matmul"] == "bfloat16":
+            if run.get("parametrization", "normalised") != "normalised" or run["precision"] == "bfloat16":
                 continue
             bars: dict[str, float] = {}
             for row in run["measured"]:
@@ -31,7 +31,7 @@ def groups() -> list[tuple[str, dict[str, float]]]:
                     bars[row["row"]] = row["step_ms"]
             if run["device"].startswith("NVIDIA"):
                 bars |= PEERS_ON_GPU[run["data"]]
-            title = f"{run['data']}, batch {run['batch']}, {run['device']}, {run['matmul']}"
+            title = f"{run['data']}, batch {run['batch']}, {run['device']}, {run['precision']}"
             found.append((title, dict(sorted(bars.items(), key=lambda item: item[1]))))
     return found
 

@@ -37,9 +37,9 @@ from modulekge.training.tables import PlainTables, gradients_of
 
 ENTITIES, RELATIONS, K, BATCH = 301, 5, 10, 64
 LOSSES = (
-    {"kind": "softmax", "smoothing": 0.1, "degree": 0.5},
+    {"kind": "softmax", "smoothing": 0.1, "degree_weight": 0.5},
     {"kind": "logistic"},
-    {"kind": "softmax", "answers": "all"},
+    {"kind": "softmax", "targets": "all"},
 )
 
 
@@ -87,12 +87,12 @@ def apart(ours: Tensor, theirs: Tensor) -> float:
 
 
 def check_training(
-    spec: ModelSpec, dataset: Dataset, loss: dict[str, object], matmul: str = "float32"
+    spec: ModelSpec, dataset: Dataset, loss: dict[str, object], precision: str = "float32"
 ) -> tuple[float, float]:
     """Steps with the exact loss: eager, recorded and replayed; on the CPU always in float32."""
-    settings = {"loss": loss, "penalty": {"strength": 0.01}, "train": {"batch": BATCH, "lr": 0.001}}
+    settings = {"loss": loss, "regularizer": {"weight": 0.01}, "train": {"batch": BATCH, "lr": 0.001}}
     here = trained(spec, dataset, make_config([settings]), "cpu")
-    there = trained(spec, dataset, make_config([settings, {"train": {"matmul": matmul}}]), "cuda")
+    there = trained(spec, dataset, make_config([settings, {"train": {"precision": precision}}]), "cuda")
     losses = apart(torch.tensor(there[0]), torch.tensor(here[0]))
     return losses, max(apart(a, b) for a, b in zip(there[1], here[1], strict=True))
 
@@ -116,7 +116,7 @@ def check_chosen(spec: ModelSpec, dataset: Dataset, build: Build | None = None) 
 def check_drawn(spec: ModelSpec, dataset: Dataset) -> tuple[float, float]:
     """Steps with drawn candidates, of which each device draws its own: compiled, and as they come."""
     drawn = {"kind": "logistic", "candidates": "sampled", "negatives": 8}
-    settings = {"loss": drawn, "penalty": {"strength": 0.01}, "train": {"batch": BATCH, "lr": 0.001}}
+    settings = {"loss": drawn, "regularizer": {"weight": 0.01}, "train": {"batch": BATCH, "lr": 0.001}}
     worth, ways = steps._WORTH_COMPILING["cuda"], []
     for steps._WORTH_COMPILING["cuda"] in (0.0, float("inf")):
         ways.append(trained(spec, dataset, make_config([settings]), "cuda"))

@@ -21,7 +21,7 @@ TESTS = {  # in tests/models/test_table.py, each against a formula written out b
     "QuatE": "test_quate",
     "ModulE-RC": "test_rc_is_complex_in_polar_coordinates",
     "ModulE-RH": "test_rh",
-    "ModulE-HH": "test_hh_and_its_readings",
+    "ModulE-HH": "test_hh_and_its_interpretations",
     "TransE": "test_transe",
     "TransE-L2": "test_transe",
     "ComplEx": "test_complex",

@@ -25,11 +25,11 @@ def all_finite(path):
     return all(bool(values.isfinite().all()) for values in load_file(path).values())
 
 
-@pytest.mark.parametrize("average", [0, 0.9])
+@pytest.mark.parametrize("ema", [0, 0.9])
 @pytest.mark.parametrize("loss", ["softmax", "logistic"])
-def test_a_run_that_diverges_keeps_what_was_good_and_can_go_on(place, loss, average):
+def test_a_run_that_diverges_keeps_what_was_good_and_can_go_on(place, loss, ema):
     options = ["--model", "ModulE-HH", "--out", "run"]
-    settings = chosen(*SMALL, f"loss.kind={loss}", f"train.ema={average}", *STEEP)
+    settings = chosen(*SMALL, f"loss.kind={loss}", f"train.ema={ema}", *STEEP)
     assert call("train", "graph.tsv", *options, *settings, cwd=place).returncode == 0
     run = place / "run"
     kept = {

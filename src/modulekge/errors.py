@@ -25,7 +25,7 @@ class UnknownNameError(ModulekgeError):
 
 
 class QuestionError(ModulekgeError):
-    """A question that is none."""
+    """A question that cannot be answered as it was put."""
 
 
 class PointedError(QuestionError):

@@ -55,17 +55,21 @@ def test_conjugation_turns_products_round(a):
 
 
 @EACH
-def test_flags_agree_with_random_elements(a):
-    x, y, z = element(a, 5), element(a, 5), element(a, 5)
+def test_the_flag_agrees_with_random_elements(a):
+    x, y = element(a, 5), element(a, 5)
     assert a.commutative == torch.allclose(a.mul(x, y), a.mul(y, x))
-    assert a.associative == torch.allclose(a.mul(a.mul(x, y), z), a.mul(x, a.mul(y, z)))
+
+
+def associative(a):
+    x, y, z = element(a, 5), element(a, 5), element(a, 5)
+    return torch.allclose(a.mul(a.mul(x, y), z), a.mul(x, a.mul(y, z)))
 
 
 def test_the_tower_loses_what_it_should():
     tower = (*ALGEBRAS, OCTONIONS)
     assert [a.dim for a in tower] == [1, 2, 4, 8]
     assert [a.commutative for a in tower] == [True, True, False, False]
-    assert [a.associative for a in tower] == [True, True, True, False]
+    assert [associative(a) for a in tower] == [True, True, True, False]
 
 
 def test_hamilton():
@@ -93,7 +97,7 @@ def test_the_subalgebra_keeps_its_product(s, v):
 
 def test_the_further_algebras_are_associative_and_not_commutative():
     for a in (BIQUATERNIONS, Q8):
-        assert (a.dim, a.associative, a.commutative) == (8, True, False)
+        assert (a.dim, associative(a), a.commutative) == (8, True, False)
         close(a.mul(one(a), x := element(a, 5)), x)
 
 

@@ -23,7 +23,7 @@ from modulekge.algebra.norms import N
 from modulekge.algebra.parametrizations import UNIT_PARAMETRIZATIONS
 
 close = torch.testing.assert_close
-CHARTS = pytest.mark.parametrize("parametrization", UNIT_PARAMETRIZATIONS.values(), ids=lambda c: c.name)
+EACH = pytest.mark.parametrize("parametrization", UNIT_PARAMETRIZATIONS.values(), ids=lambda c: c.name)
 SPHERES = pytest.mark.parametrize("group", [*map(units, ALGEBRAS), SPACE], ids=lambda g: g.name)
 TYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 
@@ -37,7 +37,7 @@ def awkward(width: int, dtype: torch.dtype) -> torch.Tensor:
 
 
 @TYPES
-@CHARTS
+@EACH
 @SPHERES
 def test_unit_charts_have_modulus_one_and_finite_slopes_everywhere(group, parametrization, dtype):
     group = group.parametrized(parametrization)
@@ -51,7 +51,7 @@ def test_unit_charts_have_modulus_one_and_finite_slopes_everywhere(group, parame
             assert torch.isfinite(gradient).all()
 
 
-@CHARTS
+@EACH
 @SPHERES
 def test_slopes_of_charts_are_right(group, parametrization):
     group = group.parametrized(parametrization)
@@ -64,7 +64,7 @@ def test_a_nan_is_not_hidden_by_normalising():
     assert units(H).point(torch.full((1, 4, 1), torch.nan)).isnan().all()
 
 
-@CHARTS
+@EACH
 def test_the_dimension_of_a_sphere_does_not_depend_on_the_chart(parametrization):
     assert [g.parametrized(parametrization).freedom for g in (*map(units, ALGEBRAS), SPACE, FIBRED)] == [
         0,
@@ -95,7 +95,7 @@ TURNS = [action for action in ROTATIONS.values() if not action.group.trivial]
 
 
 @pytest.mark.usefixtures("double")
-@CHARTS
+@EACH
 @pytest.mark.parametrize("action", TURNS, ids=lambda a: a.name)
 def test_rotations_keep_the_norm(action, parametrization):
     action = action.parametrized(parametrization)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from modulekge.answers.compound.formula import And, Link, Not, Or, variables
+from modulekge.answers.compound.formula import And, CompoundQuestion, Link, Not, Or, Variable, variables
+from modulekge.answers.compound.plan import plan
 from modulekge.data.registry import open_dataset
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -75,3 +76,11 @@ def compound_links(formula):
     elif isinstance(formula, And | Or):
         for part in formula.parts:
             yield from compound_links(part)
+
+
+@pytest.mark.parametrize("name", compound.TYPES)
+def test_a_drawn_question_by_name_means_the_same_by_id(name, graphs):
+    known, every, *_ = graphs
+    for drawn in itertools.islice(compound.Drawer(known, every, 0).questions(compound.TYPES[name]), 5):
+        question = CompoundQuestion(Variable("0"), compound.by_name(drawn.where, every))
+        assert plan(question, every).where == drawn.where

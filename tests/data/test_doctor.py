@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from modulekge.data.benchmarks import SPLITS
 from modulekge.data.compositions import compositions
 from modulekge.data.dataset import Dataset
-from modulekge.data.doctor import STAGES, examine
+from modulekge.data.doctor import STAGES, examine, spelt_alike
 from modulekge.data.overlaps import overlaps
 from modulekge.data.registry import open_dataset
-from modulekge.data.spellings import alike
 from modulekge.data.vocabulary import Vocabulary
 
 
@@ -97,7 +96,7 @@ def test_the_embedded_graph_is_found_clean():
 
 def test_names_that_differ_in_case_spaces_or_normal_form_are_told():
     names = ("caf\u00e9", "b", "cafe\u0301", "New York", "new\u00a0york ", "NewYork", "x2", "x\u00b2")
-    assert alike(names) == [("caf\u00e9", "cafe\u0301"), ("New York", "new\u00a0york ", "NewYork")]
+    assert spelt_alike(names) == [("caf\u00e9", "cafe\u0301"), ("New York", "new\u00a0york ", "NewYork")]
     dataset = graph([*line(0, 6), *line(1, 6, back=True)], (), (), entities=8, relations=2)
     spelt = Dataset(
         "g", Vocabulary("entity", names), Vocabulary("relation", ("r", "R")), *(dataset[s] for s in SPLITS)

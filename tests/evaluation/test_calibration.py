@@ -70,8 +70,8 @@ def test_a_candidate_without_rivals_is_left_out_and_has_no_probability():
     assert chances.isnan().tolist() == [[True, False]]
 
 
-def likelihood_slope(x, true, a, b):
-    """The slopes of the log likelihood with Platt's targets, of single candidates."""
+def likelihood_gradient(x, true, a, b):
+    """The gradient of the log likelihood with Platt's targets, of single candidates."""
     n, m = int(true.sum()), int((~true).sum())
     target = torch.where(true, (n + 1) / (n + 2), 1 / (m + 2))
     residual = target - (a * x + b).sigmoid()
@@ -83,7 +83,7 @@ def test_a_line_is_the_most_likely_one():
     x = torch.randn(20000, generator=draw).double() * 3 - 2
     true = torch.rand(20000, generator=draw) < (1.7 * x - 1).sigmoid()
     a, b = fit_line(torch.stack([(~true).double(), true.double()]), x)
-    assert likelihood_slope(x, true, a, b) == pytest.approx((0, 0), abs=1e-7)
+    assert likelihood_gradient(x, true, a, b) == pytest.approx((0, 0), abs=1e-7)
     assert (a, b) == pytest.approx((1.7, -1), abs=0.1)
 
 

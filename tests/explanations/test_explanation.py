@@ -107,20 +107,20 @@ def test_removing_the_supports_lowers_the_score_more_than_removing_others(run, c
 
 
 @pytest.mark.parametrize("name", ONE_OF_EACH)
-def test_influence_is_the_product_of_slopes_in_every_row(name, couples):
-    """Against slopes taken of one fact after another through the model's own tables."""
+def test_influence_is_the_product_of_gradients_in_every_row(name, couples):
+    """Against gradients taken of one fact after another through the model's own tables."""
     model = Embedding(MODELS[name], len(couples.entities), couples.n_relations_with_inverses, 3)
     model.draw(torch.Generator().manual_seed(0), 1.0, 1.0)
     triple, n = (1, 0, 0), len(couples.relations)
     facts = torch.tensor([(0, 0, 1), (0, 1, 48), (2, 0, 1), (1, 2, 55)])
 
-    def slope(h, r, t):
+    def gradient(h, r, t):
         tables = [table for table in (model.entity_scalar, model.entity_vector) if table.numel()]
         scores = model(torch.tensor([h, t]), torch.tensor([r, r + n]))
-        slopes = torch.autograd.grad(scores[0, t] + scores[1, h], tables)
-        return torch.cat([s[[triple[0], triple[2]]].flatten() for s in slopes])
+        gradients = torch.autograd.grad(scores[0, t] + scores[1, h], tables)
+        return torch.cat([x[[triple[0], triple[2]]].flatten() for x in gradients])
 
-    expected = torch.stack([slope(*fact) @ slope(*triple) for fact in facts.tolist()])
+    expected = torch.stack([gradient(*fact) @ gradient(*triple) for fact in facts.tolist()])
     torch.testing.assert_close(influences(model, facts, triple, n), expected, rtol=1e-3, atol=1e-4)
 
 

@@ -1,4 +1,4 @@
-"""Laws of relations, on a graph made of a group so that the truth is known."""
+"""Relation patterns, on a graph made of a group so that the truth is known."""
 
 import json
 from itertools import combinations, permutations
@@ -71,20 +71,18 @@ def run(group, tmp_path_factory):
 
 
 def truth():
-    """Every law that the planted relations obey."""
-    led = {name: tuple(ends) for name, ends in moves().items()}
+    """Every pattern that the planted relations have."""
+    to = {name: tuple(tails) for name, tails in moves().items()}
     here = tuple(range(24 * COPIES))
-    laws = {("symmetric", (a,)) for a in led if then(led[a], led[a]) == here}
-    laws |= {("antisymmetric", (a,)) for a in led if all(x != y for x, y in zip(then(led[a], led[a]), here))}
-    for a, b in combinations(led, 2):
-        laws |= {("inverse", (a, b))} if then(led[a], led[b]) == here else set()
-        laws |= {("equal", (a, b))} if led[a] == led[b] else set()
-        same = then(led[a], led[b]) == then(led[b], led[a])
-        laws |= {("commuting" if same else "not commuting", (a, b))}
-    laws |= {
-        ("composition", (a, b, c)) for a in led for b in led for c in led if then(led[a], led[b]) == led[c]
-    }
-    return laws
+    found = {("symmetric", (a,)) for a in to if then(to[a], to[a]) == here}
+    found |= {("antisymmetric", (a,)) for a in to if all(x != y for x, y in zip(then(to[a], to[a]), here))}
+    for a, b in combinations(to, 2):
+        found |= {("inverse", (a, b))} if then(to[a], to[b]) == here else set()
+        found |= {("equal", (a, b))} if to[a] == to[b] else set()
+        same = then(to[a], to[b]) == then(to[b], to[a])
+        found |= {("commuting" if same else "not commuting", (a, b))}
+    found |= {("composition", (a, b, c)) for a in to for b in to for c in to if then(to[a], to[b]) == to[c]}
+    return found
 
 
 def test_what_is_claimed_is_what_was_planted(run):

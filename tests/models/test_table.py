@@ -247,7 +247,7 @@ def test_hopfe_lifts_to_the_fibre_of_the_hopf_map():
 
 @pytest.mark.usefixtures("double")
 def test_grpq8_multiplies_in_the_group_algebra_of_the_quaternion_group():
-    """Our reading of GrpQ8. The group's table is written out here: 1 i j k -1 -i -j -k."""
+    """Our interpretation of GrpQ8. The group's table is written out here: 1 i j k -1 -i -j -k."""
     table = ["1 i j k", "i -1 k -j", "j -k -1 i", "k j -i -1"]
     place = {name: n for n, name in enumerate("1 i j k -1 -i -j -k".split())}  # noqa: SIM905
     model, e, _, r, _ = parts("GrpQ8")
@@ -342,7 +342,7 @@ def test_rh():
         ("ModulE-HH-inner", hamilton, lambda x, g: hamilton(g, x)),
     ],
 )
-def test_hh_and_its_readings(name, scale, turn):
+def test_hh_and_its_interpretations(name, scale, turn):
     model, s, v, s_r, v_r = parts(name)
     query = hamilton(scale(s[H], s_r[R]), turn(v[H], v_r[R]))
     close(model(H, R), torch.einsum("bdn,edn->be", query, hamilton(s, v)))
@@ -385,7 +385,7 @@ def test_the_norm_of_an_entity_is_that_of_the_combined_element(spec):
 def test_each_row_overfits_a_tiny_graph(spec, family):
     config = make_config(
         [
-            {"train": {"epochs": 120, "batch": 8, "every": 120}, "penalty": {"strength": 0.0}},
+            {"train": {"epochs": 120, "batch": 8, "eval_every": 120}, "regularizer": {"weight": 0.0}},
             {"model": {"scalar_scale": 0.1}},
         ]
     )

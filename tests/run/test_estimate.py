@@ -15,7 +15,7 @@ CPU = torch.device("cpu")
 
 @pytest.mark.parametrize("answers", ["one", "all"])
 def test_steps_are_timed_where_the_model_fits(family, answers):
-    config = resolve(family, "ModulE-HH", [{"model": {"k": 4}, "loss": {"answers": answers}}])
+    config = resolve(family, "ModulE-HH", [{"model": {"k": 4}, "loss": {"targets": answers}}])
     found = needs(family, config, partial(measured, family, device=CPU))
     assert found.fits
     assert found.epoch_seconds > 0

@@ -137,14 +137,14 @@ def interrupted(family, path, after, **settings):
     return folder
 
 
-TRAIN = {"epochs": 6, "batch": 7, "every": 2}
+TRAIN = {"epochs": 6, "batch": 7, "eval_every": 2}
 
 
 @pytest.mark.parametrize("after", [1, 2, 3, 5])
 @pytest.mark.parametrize("optimizer", ["adagrad", "adam"])
-@pytest.mark.parametrize("average", [0.0, 0.7])
-def test_a_run_left_after_any_epoch_goes_on_bit_for_bit(family, tmp_path, after, optimizer, average):
-    settings = {"optimizer": optimizer, "average": average, "plateau": 2}
+@pytest.mark.parametrize("ema", [0.0, 0.7])
+def test_a_run_left_after_any_epoch_goes_on_bit_for_bit(family, tmp_path, after, optimizer, ema):
+    settings = {"optimizer": optimizer, "ema": ema, "plateau_steps": 2}
     whole = interrupted(family, tmp_path / "whole", 6, **settings)
     cut = interrupted(family, tmp_path / "cut", after, **settings)
     assert [r.epoch for r in cut.records()] == list(range(1, after + 1))
@@ -178,12 +178,10 @@ def test_a_run_killed_before_its_first_checkpoint_begins_anew(family, tmp_path):
 
 
 @pytest.mark.parametrize("epochs", [2, 6])
-@pytest.mark.parametrize("average", [0.0, 0.7])
-def test_weights_that_a_kill_cut_off_after_the_first_checkpoint_are_kept_later(
-    family, tmp_path, epochs, average
-):
-    whole = interrupted(family, tmp_path / "whole", 6, epochs=epochs, average=average)
-    cut = interrupted(family, tmp_path / "cut", 2, epochs=epochs, average=average)
+@pytest.mark.parametrize("ema", [0.0, 0.7])
+def test_weights_that_a_kill_cut_off_after_the_first_checkpoint_are_kept_later(family, tmp_path, epochs, ema):
+    whole = interrupted(family, tmp_path / "whole", 6, epochs=epochs, ema=ema)
+    cut = interrupted(family, tmp_path / "cut", 2, epochs=epochs, ema=ema)
     cut.weights.unlink()
     with pytest.raises(ConfigError, match="has had its 2") if epochs == 2 else nullcontext():
         modulekge.resume(cut.path)
@@ -449,7 +447,7 @@ def test_another_number_of_threads_changes_no_more_than_rounding(tmp_path):
 
 
 def test_the_same_seed_gives_the_same_bits_on_several_threads(tmp_path):
-    """Where slopes of many questions meet in one row, they are added in the same order each time."""
+    """Where gradients of many questions meet in one row, they are added in the same order each time."""
     torch.set_num_threads(2)
     settings = {"model.k": 16, "model.bias": True, "loss.candidates": "sampled", "loss.negatives": 64}
     settings |= {"train.batch": 2048, "train.epochs": 1}

@@ -1,4 +1,4 @@
-"""Results on small benchmarks are made again: make slow, with their folder in MODULEKGE_DATA."""
+"""Results on small benchmarks are reproduced: make slow, with their folder in MODULEKGE_DATA."""
 
 import os
 from pathlib import Path

@@ -34,7 +34,7 @@ SPACE = {
     "model.k": (2, 4),
     "regularizer.weight": Between(0.001, 0.1),
 }
-FIXED = [{"train": {"epochs": 4, "every": 2}}]
+FIXED = [{"train": {"epochs": 4, "eval_every": 2}}]
 
 
 def search_in(folder, dataset, space=SPACE, fixed=FIXED):
@@ -112,12 +112,12 @@ def test_when_time_is_up_nothing_is_lost(search, tmp_path):
 
 
 def test_poor_trials_are_pruned(family, tmp_path):
-    # A vast penalty leaves all entities alike; four good trials come first, as the pruner waits for as many
-    fixed = [{"train": {"epochs": 30, "every": 5, "batch": 4}, "model": {"name": "ComplEx", "k": 8}}]
+    # A vast weight leaves all entities alike; four good trials come first, as the pruner waits for as many
+    fixed = [{"train": {"epochs": 30, "eval_every": 5, "batch": 4}, "model": {"name": "ComplEx", "k": 8}}]
     search = search_in(tmp_path, family, {"regularizer.weight": (0.0, 1000.0)}, fixed)
     study = open_study(search, 0)
-    for strength in (0.0, 0.0, 0.0, 0.0, 1000.0):
-        study.enqueue_trial({"regularizer.weight": strength})
+    for weight in (0.0, 0.0, 0.0, 0.0, 1000.0):
+        study.enqueue_trial({"regularizer.weight": weight})
     ends = [e for e in tune(search, study, 5, 60.0) if e.state != "running"]
     assert [e.state for e in ends] == ["complete"] * 4 + ["pruned"]
     assert ends[-1].epoch < 30
@@ -158,7 +158,7 @@ def test_the_order_in_which_settings_are_named_does_not_matter(family, tmp_path)
 
 @pytest.mark.integration
 def test_processes_that_help_end_with_what_interrupts_the_first(family, tmp_path):
-    search = search_in(tmp_path, family, fixed=[{"train": {"epochs": 10**6, "every": 1}}])
+    search = search_in(tmp_path, family, fixed=[{"train": {"epochs": 10**6, "eval_every": 1}}])
     open_study(search, 0)
     with pytest.raises(KeyboardInterrupt), tuning.more_workers(search, 1, 0, 1, 600.0):
         raise KeyboardInterrupt
@@ -166,7 +166,7 @@ def test_processes_that_help_end_with_what_interrupts_the_first(family, tmp_path
 
 
 def test_when_every_trial_fails_the_reason_is_told(family, tmp_path):
-    fixed = [{"penalty": {"strength": 1e6, "p": 6}, "model": {"scalar_scale": 1e6}}]
+    fixed = [{"regularizer": {"weight": 1e6, "p": 6}, "model": {"scalar_scale": 1e6}}]
     search = search_in(tmp_path, family, {"model.name": ("ModulE-RC",)}, fixed)
     study, events = run(search, 2)
     assert [e.state for e in events] == ["failed", "failed"]

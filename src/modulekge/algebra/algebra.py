@@ -50,12 +50,6 @@ class Algebra:
         """$e_i e_j = e_j e_i$ for all $i, j$."""
         return torch.equal(self.constants, self.constants.transpose(0, 1))
 
-    @cached_property
-    def associative(self) -> bool:
-        """$(e_i e_j) e_k = e_i (e_j e_k)$ for all $i, j, k$."""
-        c = self.constants
-        return torch.equal(torch.einsum("ijm,mkl->ijkl", c, c), torch.einsum("jkm,iml->ijkl", c, c))
-
     def mul(self, x: Elements, y: Elements) -> Elements:
         r"""$xy$, with $(xy)_k = \sum_{ij} c_{ijk} x_i y_j$.
 

@@ -57,7 +57,7 @@ class Answer:
     name: str
     label: str
     score: float
-    probability: float | None  # None without a calibration, for a fact of train and a loop that is none
+    probability: float | None  # None without a calibration, for facts of train and for impossible loops
     split: Split | None  # where the triple stands; None where it is new
 
     @property

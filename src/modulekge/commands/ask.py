@@ -36,12 +36,12 @@ def predict(
     """Answer (head, relation, ?), (?, relation, tail) or (head, ?, tail) by name; known facts are marked."""
     question = Question(head, relation, tail)
     _check_out(out)
-    asked = _asked(run, graph)
-    _say_uncalibrated(asked)
+    predictor = _predictor(run, graph)
+    _say_uncalibrated(predictor)
     if coverage is None:
-        answers = asked.predict_many([question], k, "exclude" if new else "mark", _types(typed))[0]
+        answers = predictor.predict_many([question], k, "exclude" if new else "mark", _types(typed))[0]
         if typed:
-            _say_candidates(asked.candidates(question), len(asked.run.dataset.entities), "entities")
+            _say_candidates(predictor.candidates(question), len(predictor.run.dataset.entities), "entities")
         view = render.answers_view(str(question), answers)
     else:
         if k is not None or relation is None or typed:
@@ -49,10 +49,10 @@ def predict(
                 "--coverage: finds how many answers it takes, of any type, for heads or tails; "
                 "leave -k and --typed out"
             )
-        found = asked.prediction_set(head=head, relation=relation, tail=tail, coverage=coverage)
+        found = predictor.prediction_set(head=head, relation=relation, tail=tail, coverage=coverage)
         answers, view = found.answers, render.prediction_set_view(str(question), found)
     rows = [{**asdict(answer), "known": answer.known} for answer in answers]
-    print_untrained(asked.run.dataset, head, tail)
+    print_untrained(predictor.run.dataset, head, tail)
     _give(Rows({**Rows.of(Answer, []).columns, "known": bool}, rows), view, out, as_json)
 
 
@@ -67,7 +67,7 @@ def ask(
     as_json: bool,
 ) -> None:
     """Answer a question of several links: probabilities, and for each answer the links that speak for it."""
-    predictor = _asked(run, graph)
+    predictor = _predictor(run, graph)
     asker = Asker(predictor.run, types=_types(not any_type), predictor=predictor)
     found = asker.ask(question, k, "exclude" if new else "mark", t_norm)
     if found.probabilities == "softmax":
@@ -81,12 +81,12 @@ def links(
 ) -> None:
     """Find the most probable triples of a whole graph that it does not hold yet."""
     _check_out(out)
-    asked = _asked(run)
-    dataset, types = asked.run.dataset, _types(not any_type)
-    sides = asked.link_candidates(relation, types)
+    predictor = _predictor(run)
+    dataset, types = predictor.run.dataset, _types(not any_type)
+    sides = predictor.link_candidates(relation, types)
     total = sum(heads for heads, _ in sides)
     with render.progress_display("asking", total, lambda chunk: chunk.heads) as watch:
-        found = asked.links(relation, k, watch, types)
+        found = predictor.links(relation, k, watch, types)
     if not any_type:
         _say_candidates(sum(h * t for h, t in sides), len(sides) * len(dataset.entities) ** 2, "triples")
     _give(Rows.of(Link, found), render.links_table(found, dataset), out, as_json)
@@ -98,13 +98,13 @@ def score(
     """Say of each triple of a file how probable it is, how it ranks, and whether the graph holds it."""
     _check_out(out)
     triples = NamedTriples.read(file, split_columns(columns))
-    asked = _asked(run)
-    _say_uncalibrated(asked)
-    found = asked.score(triples, "skip" if skip_unknown else "refuse")
+    predictor = _predictor(run)
+    _say_uncalibrated(predictor)
+    found = predictor.score(triples, "skip" if skip_unknown else "refuse")
     if skipped := len(triples.rows) - len(found):
         which = f"{file}: {skipped:,} of {counted(len(triples.rows), 'triple')}"
         typer.echo(f"{which} left out: their names are unknown, or labels of several", err=True)
-    _give(Rows.of(Link, found), render.links_table(found, asked.run.dataset), out, as_json)
+    _give(Rows.of(Link, found), render.links_table(found, predictor.run.dataset), out, as_json)
 
 
 def _check_out(out: Path | None) -> None:
@@ -112,7 +112,7 @@ def _check_out(out: Path | None) -> None:
         check_target(out, WRITERS)
 
 
-def _asked(path: Path, graph: str | None = None) -> Predictor:
+def _predictor(path: Path, graph: str | None = None) -> Predictor:
     """Load a run to be asked, about another graph if one is named; say what there is to know of that."""
     run = on_device(load(path))
     if graph:
@@ -125,11 +125,11 @@ def _asked(path: Path, graph: str | None = None) -> Predictor:
     return Predictor(run)
 
 
-def _say_uncalibrated(asked: Predictor) -> None:
-    if asked.run.elsewhere:
+def _say_uncalibrated(predictor: Predictor) -> None:
+    if predictor.run.elsewhere:
         typer.echo("no probabilities: they are fitted to the graph that the run was trained on", err=True)
-    elif asked.calibration is None and len(asked.run.dataset.valid):
-        path = asked.run.folder.path
+    elif predictor.calibration is None and len(predictor.run.dataset.valid):
+        path = predictor.run.folder.path
         typer.echo(f"no probabilities: 'modulekge calibrate {path}' makes them", err=True)
 
 

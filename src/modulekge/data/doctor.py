@@ -1,6 +1,7 @@
 """What in a graph would spoil training or its figures, and what to do about it."""
 
-from collections.abc import Callable, Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -11,7 +12,6 @@ from modulekge.data.overlaps import Likeness, Overlap, overlaps
 from modulekge.data.readers.files import problems
 from modulekge.data.readers.headers import Header
 from modulekge.data.readers.layouts import splits_present
-from modulekge.data.spellings import alike
 from modulekge.data.statistics import Statistics, statistics_of
 from modulekge.data.vocabulary import PLURAL, Vocabulary
 from modulekge.wording import counted
@@ -106,7 +106,7 @@ def _splits(statistics: Statistics) -> Iterator[Finding]:
 
 
 def _names(vocabulary: Vocabulary) -> Iterator[Finding]:
-    groups = alike(vocabulary.names)
+    groups = spelt_alike(vocabulary.names)
     if not groups:
         return
     named = ", ".join(" and ".join(map(repr, group)) for group in groups[:3]) + ", ..." * (len(groups) > 3)
@@ -173,3 +173,16 @@ def _shape(statistics: Statistics) -> Iterator[Finding]:
         "relations by cardinality: " + ", ".join(f"{count} {kind}" for kind, count in counts.items()),
         "'modulekge data info' lists each",
     )
+
+
+def spelt_alike(names: Iterable[str]) -> list[tuple[str, ...]]:
+    """Return groups of names that differ in case, Unicode normal form or spaces only: often one thing."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(_folded(name), []).append(name)
+    return [tuple(group) for group in groups.values() if len(group) > 1]
+
+
+def _folded(name: str) -> str:
+    text = "".join(name.split()).casefold()
+    return text if text.isascii() else unicodedata.normalize("NFC", text)

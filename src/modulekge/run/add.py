@@ -260,7 +260,7 @@ def _fold(model: Embedding, old: Embedding, addition: Addition, config: Config) 
 def _as_a_whole(
     questions: Questions, rest: Int[Tensor, " old"], drawn: int, config: Config
 ) -> tuple[Questions, Config]:
-    """Let the drawn questions weigh as much as all they are drawn from, and penalties with them."""
+    """Let the drawn questions weigh as much as all they are drawn from, and the regularizer with them."""
     even = torch.ones(len(questions.triples), device=rest.device)
     weights = even if questions.weights is None else questions.weights.clone()
     weights[rest] *= len(rest) / max(1, drawn)

@@ -18,18 +18,18 @@ DEFAULT_MODEL = "ModulE-RC"
 _REALS, _LEAST_REALS = 256, 64  # numbers of an entity that meet a query; down to how many time may bring them
 _LEAST_REALS_FOR_MEMORY = 8
 _LEAST_BATCH, _LARGEST_BATCH, _LEAST_STEPS = 128, 4096, 16
-_LEAST_PENALTY, _LARGEST_PENALTY = 0.003, 0.05
-_PENALTY_RATE = 0.0016  # per entity and root of the number of triples
-_DISTANCE_PENALTY = 0.001
+_LEAST_WEIGHT, _LARGEST_WEIGHT = 0.003, 0.05
+_WEIGHT_RATE = 0.0016  # of the regularizer, per entity and root of the number of triples
+_DISTANCE_WEIGHT = 0.001
 _PASSES, _PASSES_UNWATCHED = (
     100,
     30,
 )  # over the questions at most, also where no valid split says when to stop
 _LEAST_PASSES = {"all": 20, "drawn": 4}  # that make a training worth its name
 _VALIDATIONS, _VALIDATING, _PATIENCE = 20, 0.1, 5
-_AVERAGE = 0.7
+_EMA = 0.7
 _NEGATIVES, _LEAST_TO_DRAW = 1024, 4096  # candidates drawn for a batch, of how many entities at least
-_DRAWN_REGULARIZER = 0.1  # share of the penalty where candidates are drawn: passes are few, and it slows them
+_DRAWN_REGULARIZER = 0.1  # share of its weight where candidates are drawn: passes are few, and it slows them
 TRAINING = 0.75  # share of the time that training may take; the rest is for what comes after it
 _EPOCH_SECONDS = 40  # that an epoch may take on a CPU: after it there is a model to ask
 _MEMORY = 0.5  # share of the free memory that training may take
@@ -47,22 +47,22 @@ def default_minutes(size: Size) -> float:
 def choose(
     size: Size,
     machine: Machine,
-    asked: Mapping[str, Any] | None = None,
+    overrides: Mapping[str, Any] | None = None,
     minutes: float | None = None,
     pace: Pace | None = None,
 ) -> tuple[Choice, ...]:
     """Return settings for a graph of this size on this machine, each with its reason.
 
-    They go with the settings that are ``asked`` for, which are not among them. Of exact training, drawn
+    They go with the ``overrides`` that were asked for, which are not among them. Of exact training, drawn
     candidates and fewer numbers, the first that makes enough passes in the ``minutes`` given is chosen, by
     the ``pace`` at which steps are taken here; without it, by an estimate. Nothing else is looked at.
     """
-    asked = asked or {}
-    own_row = any(asked.get("model", {}).get(key) for key in ("name", *COLUMNS))
-    spec = spec_of(make_config([asked]).model) if own_row else named(DEFAULT_MODEL)
+    overrides = overrides or {}
+    own_row = any(overrides.get("model", {}).get(key) for key in ("name", *COLUMNS))
+    spec = spec_of(make_config([overrides]).model) if own_row else named(DEFAULT_MODEL)
     budget = TRAINING * 60 * (minutes or default_minutes(size))
     if spec.along_paths:
-        return choose_paths(size, machine, asked, budget, pace)
+        return choose_paths(size, machine, overrides, budget, pace)
     always = [
         *([] if own_row else [Choice("model.name", spec.name, "near the best on every graph tuned for")]),
         Choice("model.scalar_scale", 0.1, "gets going sooner than smaller numbers"),
@@ -74,8 +74,8 @@ def choose(
             * (machine.kind == "cuda")
         ),
     ]
-    for choices in (steps := list(_ladder(size, machine, spec, asked))):
-        config = with_choices([*always, *choices], asked)
+    for choices in (steps := list(_ladder(size, machine, spec, overrides))):
+        config = with_choices([*always, *choices], overrides)
         longest = budget / _LEAST_PASSES["all" if config.loss.candidates == "all" else "drawn"]
         times = load_of(size, machine, config).times
         if pace and (choices is steps[-1] or times.a_pass < _HOPELESS * longest):
@@ -83,11 +83,11 @@ def choose(
         if times.a_pass <= longest:
             break
     chosen = {c.key: c for c in (*always, *choices, *_course(size, machine, times, budget))}
-    return tuple(choice for choice in chosen.values() if not holds(asked, choice.key))
+    return tuple(choice for choice in chosen.values() if not holds(overrides, choice.key))
 
 
 def _ladder(
-    size: Size, machine: Machine, spec: ModelSpec, asked: Mapping[str, Any]
+    size: Size, machine: Machine, spec: ModelSpec, overrides: Mapping[str, Any]
 ) -> Iterator[list[Choice]]:
     """Yield candidates and size of a model as one would like them, and then what takes less time."""
     load = Load(size, machine, spec, max(1, _REALS // spec.query_size), 1, size.entities)
@@ -97,14 +97,14 @@ def _ladder(
         why = f"as much as {machine.memory / 2**30:.1f} GiB of free memory allow"
     yield [Choice("model.k", load.k, why)]
     drawn: list[Choice] = []
-    if size.entities >= _LEAST_TO_DRAW and not holds(asked, "loss.candidates"):
+    if size.entities >= _LEAST_TO_DRAW and not holds(overrides, "loss.candidates"):
         drawn = [
             Choice("loss.candidates", "shared", "all entities would take too long"),
             Choice("loss.negatives", _NEGATIVES, "drawn once for all questions of a batch"),
             _regularizer(size, spec, _DRAWN_REGULARIZER),
         ]
         yield [Choice("model.k", load.k, why), *drawn]
-    while load.reals > _LEAST_REALS and load.k > 1 and not holds(asked, "model.k"):
+    while load.reals > _LEAST_REALS and load.k > 1 and not holds(overrides, "model.k"):
         load = replace(load, k=load.k // 2)
         yield [Choice("model.k", load.k, f"as much as the time allows on {machine.words}"), *drawn]
 
@@ -117,13 +117,13 @@ def _batch(size: Size) -> Choice:
 
 
 def _regularizer(size: Size, spec: ModelSpec, share: float = 1.0) -> Choice:
-    """Penalise the more, the fewer of the possible pairs of entities are joined."""
+    """Regularize the more, the fewer of the possible pairs of entities are joined."""
     if not spec.score.bilinear:
-        return Choice("regularizer.weight", _DISTANCE_PENALTY, "distances hold their numbers themselves")
-    strength = _PENALTY_RATE * size.entities / sqrt(size.train)
-    strength = share * min(max(strength, _LEAST_PENALTY), _LARGEST_PENALTY)
+        return Choice("regularizer.weight", _DISTANCE_WEIGHT, "distances hold their numbers themselves")
+    weight = _WEIGHT_RATE * size.entities / sqrt(size.train)
+    weight = share * min(max(weight, _LEAST_WEIGHT), _LARGEST_WEIGHT)
     reason = f"{size.train / size.entities:.1f} triples to an entity, {size.entities:,} entities"
-    return Choice("regularizer.weight", float(f"{strength:.2g}"), reason)
+    return Choice("regularizer.weight", float(f"{weight:.2g}"), reason)
 
 
 def _course(size: Size, machine: Machine, times: Times, budget: float) -> list[Choice]:
@@ -140,7 +140,7 @@ def _course(size: Size, machine: Machine, times: Times, budget: float) -> list[C
         return [
             *choices,
             Choice("train.epochs", epochs, f"no valid split says when to stop; {time}"),
-            Choice("train.ema", _AVERAGE, "nor which epoch is best, so a mean over some is kept"),
+            Choice("train.ema", _EMA, "nor which epoch is best, so a mean over some is kept"),
         ]
     every = max(ceil(epochs / _VALIDATIONS), ceil(times.validation / (_VALIDATING * seconds)))
     return [

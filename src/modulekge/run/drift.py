@@ -34,14 +34,14 @@ def _changed(before: Run, after: Run) -> float:
     questions = [run.dataset.questions("valid") for run in (before, after)]
     order = before.scorer.order(questions[0][:, 1])
     size = after.scorer.at_once
-    for pair in zip(*(asked[order].split(size) for asked in questions), strict=True):
-        best = [_best(run.scorer, asked, old) for run, asked in zip((before, after), pair, strict=True)]
+    for pair in zip(*(part[order].split(size) for part in questions), strict=True):
+        best = [_best(run.scorer, part, old) for run, part in zip((before, after), pair, strict=True)]
         found += int((best[0] != best[1]).any(1).sum())
     return found / len(order)
 
 
-def _best(scorer: Scorer, asked: Triples, old: int) -> torch.Tensor:
+def _best(scorer: Scorer, questions: Triples, old: int) -> torch.Tensor:
     """The ten best of the old entities."""
-    heads, relations, _ = asked.unbind(1)
+    heads, relations, _ = questions.unbind(1)
     scores = scorer.scores(heads, relations)[:, :old]
     return scores.topk(min(FEW, old)).indices.sort().values

@@ -87,7 +87,7 @@ def _object(path: Path, text: Callable[[TextIO], str], remedy: str = _DAMAGED) -
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Read JSON; NaN and Infinity, which it does not have, are a ValueError as all else that is none."""
+    """Read JSON; a ValueError where it is not valid, also by NaN and Infinity, which JSON does not have."""
     return json.loads(text, parse_constant=_refuse)
 
 

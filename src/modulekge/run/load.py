@@ -21,9 +21,9 @@ _MOVES = 6  # of the tables in a step: entities made, gradients brought back, Ad
 # On a thread of a CPU and on a GPU: multiplications and additions per second in products of matrices,
 # bytes moved per second, and seconds that a step takes however small (docs/performance.md)
 _SPEEDS = {"cpu": (2.5e10, 5e9, 5e-3), "cuda": (4e13, 2e12, 5e-4)}
-# Of a model of paths: bytes kept of a layer for a number of its messages or, on a GPU, of its states; messages
-# that cost as much as to update an entity; numbers of messages in a second, there and back, and how much
-# faster there alone is (docs/paths.md)
+# Of a model of paths: bytes kept of a layer for a number of its messages or, on a GPU, of its states;
+# messages that cost as much as to update an entity; numbers of messages in a second, there and back, and how
+# much faster there alone is (docs/paths.md)
 _MESSAGE_BYTES, _STATE_BYTES = 32.0, 26.0
 _ENTITY_MESSAGES = {"cpu": 2, "cuda": 14}
 _MESSAGE_RATES = {"cpu": 1.8e8, "cuda": 5.5e11}
@@ -74,9 +74,9 @@ class Choice:
     reason: str
 
 
-def with_choices(choices: Iterable[Choice], asked: Mapping[str, Any]) -> Config:
+def with_choices(choices: Iterable[Choice], overrides: Mapping[str, Any]) -> Config:
     """Return the settings that rules chose, with what was asked for over them."""
-    return make_config([*(nested(choice.key, choice.value) for choice in choices), asked], "settings")
+    return make_config([*(nested(choice.key, choice.value) for choice in choices), overrides], "settings")
 
 
 @dataclass(frozen=True)
@@ -151,8 +151,8 @@ class PathLoad:
         """A pass and a validation: messages at the rate of this kind of machine."""
         threads = self.machine.threads if self.machine.kind == "cpu" else 1
         question = self.paths.layers * self.numbers / (_MESSAGE_RATES[self.machine.kind] * threads)
-        asked = 2 * min(self.size.valid, _VALIDATED)
-        return Times(2 * self.size.train * question, asked * question / _TRAINING_TO_ASKING)
+        questions = 2 * min(self.size.valid, _VALIDATED)
+        return Times(2 * self.size.train * question, questions * question / _TRAINING_TO_ASKING)
 
 
 def load_of(size: Size, machine: Machine, config: Config) -> Load | PathLoad:

@@ -40,7 +40,7 @@ _ALWAYS = (
 def choose_paths(
     size: Size,
     machine: Machine,
-    asked: Mapping[str, Any],
+    overrides: Mapping[str, Any],
     budget: float,
     pace: Callable[[Config], Times] | None,
 ) -> tuple[Choice, ...]:
@@ -48,7 +48,7 @@ def choose_paths(
     passes = min(_PASSES, _QUESTIONS / (2 * size.train))
     least = min(_ENOUGH / (2 * size.train), _ENOUGH_PASSES)
     for choices in _ladder(size, machine):
-        config = with_choices((*_ALWAYS, *choices), asked)
+        config = with_choices((*_ALWAYS, *choices), overrides)
         times = load_of(size, machine, config).times
         if pace and times.a_pass * least < 4 * budget:
             times = pace(config)
@@ -68,7 +68,7 @@ def choose_paths(
         Choice("train.eval_every", min(every, epochs), "validating takes a small share of the time"),
     )
     chosen = {choice.key: choice for choice in (*_ALWAYS, *choices, *course)}
-    return tuple(choice for choice in chosen.values() if not holds(asked, choice.key))
+    return tuple(choice for choice in chosen.values() if not holds(overrides, choice.key))
 
 
 def _ladder(size: Size, machine: Machine) -> Iterator[tuple[Choice, ...]]:

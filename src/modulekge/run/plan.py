@@ -61,8 +61,8 @@ def plan(
     :mod:`modulekge.run.defaults`, by the ``pace`` of this machine, which is measured unless given.
     """
     dataset.check_facts()
-    asked = _asked(model, settings)
-    wanted = make_config([asked], "settings")
+    overrides = _overrides(model, settings)
+    wanted = make_config([overrides], "settings")
     if recipe:
         recipe = recipe_at_hand(recipe)
     elif minutes is None:
@@ -70,12 +70,12 @@ def plan(
     pace, choices = pace or Pacer(dataset), tuple[Choice, ...]()
     if recipe in (None, NO_RECIPE):
         machine = Machine.at(pick_device(wanted.train.device))
-        choices = choose(Size.of(dataset), machine, asked, minutes, pace)
-        if spec_of(wanted.model).along_paths and not holds(asked, "paths.left_out"):
+        choices = choose(Size.of(dataset), machine, overrides, minutes, pace)
+        if spec_of(wanted.model).along_paths and not holds(overrides, "paths.left_out"):
             choices = (*choices, left_out(dataset))
-        config = with_choices(choices, asked)
+        config = with_choices(choices, overrides)
     else:
-        config = make_config([read_config(recipe), asked], str(recipe))
+        config = make_config([read_config(recipe), overrides], str(recipe))
     spec = spec_of(config.model)
     words = {"data": dataset.name, "model": {"name": spec.name, **spec.words()}}
     config = make_config([asdict(config), words])
@@ -83,23 +83,23 @@ def plan(
     return Plan(config, choices, pace)
 
 
-def _asked(model: ModelSpec | str | None, settings: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def _overrides(model: ModelSpec | str | None, settings: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what was asked for as one layer of settings."""
-    asked: dict[str, Any] = {} if model is None else {"model": _words(model)}
+    overrides: dict[str, Any] = {} if model is None else {"model": _words(model)}
     for layer in settings:
-        asked = merge(asked, _in_full(layer))
-    return asked
+        overrides = merge(overrides, _in_full(layer))
+    return overrides
 
 
 def check_asked(
     model: ModelSpec | str | None, settings: Iterable[Mapping[str, Any]], recipe: Path | None = None
 ) -> None:
     """Refuse what is wrong with settings and a named recipe, before a graph is read for them."""
-    asked = _asked(model, settings)
-    spec_of(make_config([asked], "settings").model)
+    overrides = _overrides(model, settings)
+    spec_of(make_config([overrides], "settings").model)
     if recipe and recipe != NO_RECIPE:
         path = recipe_at_hand(recipe)
-        check_settings(make_config([read_config(path), asked], str(path)))
+        check_settings(make_config([read_config(path), overrides], str(path)))
 
 
 def check_settings(config: Config) -> None:

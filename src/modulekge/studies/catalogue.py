@@ -32,7 +32,7 @@ _ALL_TAILS = ("loss.targets", "all")
 
 
 def _searched(dataset: tuple[str, ...], stated: float, epochs: int) -> tuple[Change, ...]:
-    """The logistic loss with penalties from none to the paper's, each briefly, compared on valid alone."""
+    """The logistic loss with regularizers from none to the paper's, each briefly, compared on valid alone."""
     brief = ("train.epochs", epochs), ("train.eval_every", 10)
     return tuple(
         Change((_LOGISTIC, ("regularizer.weight", rate), *brief), _HH, dataset, "valid")

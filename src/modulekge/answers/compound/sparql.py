@@ -79,9 +79,9 @@ class _Parser:
             raise reader.refusal("expected SELECT")
         if not reader.take_if("distinct"):  # which answers are anyway
             reader.take_if("reduced")
-        if reader.now.kind != "variable":
+        answer = reader.variable()
+        if answer is None:
             raise reader.refusal("expected one variable, which is asked for, behind SELECT")
-        answer = _variable(reader.take())
         if reader.now.kind == "variable":
             raise reader.refusal("expected one variable only; the others are given as witnesses")
         reader.take_if("where")
@@ -130,11 +130,11 @@ class _Parser:
     def _triples(self) -> list[Formula]:
         """Triples of one head: ``;`` starts another relation, ``,`` another tail."""
         found: list[Formula] = []
-        head, more = self._term("an entity or a variable"), True
+        head, more = self._term(), True
         while more:
             relation = self._relation()
             while more:
-                found.append(Triple(head, relation, self._term("an entity or a variable")))
+                found.append(Triple(head, relation, self._term()))
                 more = self.reader.take_if(",")
             more = self.reader.take_if(";") and self.reader.now.text not in (".", "}")
         return found
@@ -144,18 +144,17 @@ class _Parser:
         if token.kind == "keyword" and token.text == "a":
             self.reader.take()
             return Word(_TYPE, token.start, token.end, "type")
-        if token.kind == "variable":
-            raise self.reader.refusal("expected a relation by name; only entities can be variables")
-        relation = self._term("a relation")
-        assert isinstance(relation, Word)
+        self.reader.no_variable()
+        relation = self._name("a relation")
         if self.reader.now.text in _PATHS and self.reader.now.kind in ("sign", "word"):
             raise self.reader.refusal(_NO_PATHS)
         return relation
 
-    def _term(self, expected: str) -> Word | Variable:
+    def _term(self) -> Word | Variable:
+        return self.reader.variable() or self._name("an entity or a variable")
+
+    def _name(self, expected: str) -> Word:
         token = self.reader.now
-        if token.kind == "variable":
-            return _variable(self.reader.take())
         if token.kind not in ("iri", "quoted", "prefixed"):
             if token.text in ("^", "!", "("):
                 raise self.reader.refusal(_NO_PATHS)
@@ -181,7 +180,3 @@ class _Parser:
             advice = "; -k says how many answers" if word == "LIMIT" else ""
             return self.reader.refusal(f"{word} is not answered: {_HAVE}{advice}")
         return self.reader.refusal(f"expected {expected}")
-
-
-def _variable(token: Token) -> Variable:
-    return Variable(token.text[1:], start=token.start, end=token.end)

@@ -14,7 +14,7 @@ from modulekge.answers.compound.formula import (
     all_of,
     any_of,
 )
-from modulekge.answers.compound.tokens import Reader, Token, unquoted
+from modulekge.answers.compound.tokens import Reader, unquoted
 
 _TOKENS = re.compile(
     r"""
@@ -56,9 +56,9 @@ class _Parser:
 
     def question(self) -> CompoundQuestion:
         reader = self.reader
-        if reader.now.kind != "variable":
+        answer = reader.variable()
+        if answer is None:
             raise reader.refusal(f"expected a variable, what is asked for, as in: {_EXAMPLE}")
-        answer = _variable(reader.take())
         if not reader.take_if("where"):
             raise reader.refusal(f"expected 'where', as in: {_EXAMPLE}")
         where = self.either()
@@ -89,15 +89,15 @@ class _Parser:
                     raise reader.refusal(self._surplus("')'"))
                 return inner
             head = self._term("an entity or a variable, which a link starts with")
-            relation = self._term("a relation")
-            if isinstance(relation, Variable):
-                raise reader.refusal("expected a relation by name; only entities can be variables", relation)
+            reader.no_variable()
+            relation = self._name("a relation")
             return Triple(head, relation, self._term("an entity or a variable, which a link ends with"))
 
     def _term(self, expected: str) -> Word | Variable:
+        return self.reader.variable() or self._name(expected)
+
+    def _name(self, expected: str) -> Word:
         token = self.reader.now
-        if token.kind == "variable":
-            return _variable(self.reader.take())
         if token.kind == "quoted" or token.kind == "word":
             text = unquoted(token.text) if token.kind == "quoted" else token.text
             self.reader.take()
@@ -112,7 +112,3 @@ class _Parser:
             joined = f'"{before.text} {reader.now.text}"'
             return f"expected 'and', 'or' or {closing}; a name of several words goes in quotes: {joined}"
         return f"expected 'and', 'or' or {closing}"
-
-
-def _variable(token: Token) -> Variable:
-    return Variable(token.text[1:], start=token.start, end=token.end)

@@ -75,6 +75,18 @@ class Reader:
             return True
         return False
 
+    def variable(self) -> Variable | None:
+        """Return the variable that comes next, and go on; None where there is none."""
+        if self.now.kind != "variable":
+            return None
+        token = self.take()
+        return Variable(token.text[1:], start=token.start, end=token.end)
+
+    def no_variable(self) -> None:
+        """Refuse a variable where a relation is to come."""
+        if self.now.kind == "variable":
+            raise self.refusal("expected a relation by name; only entities can be variables")
+
     def refusal(self, finding: str, at: Token | Word | Variable | None = None) -> PointedError:
         """Return an error that points at a word, else at the next one."""
         place = at or self.now

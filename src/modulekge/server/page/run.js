@@ -42,7 +42,7 @@ export async function show({ run, runs, signal }) {
       report ? section("Relations, by MRR", relationTable(report.relations)) : null,
       section("Calibration", calibration ? measured(calibration)
         : missing("is not calibrated yet", `modulekge calibrate ${run.name}`, "makes probabilities")),
-      section("Laws of relations", laws),
+      section("Relation patterns", laws),
       el("details", el("summary", "Settings"), settingsTable(settings)),
     ],
   };
