@@ -130,10 +130,10 @@ def count(file: str, *keys: str) -> str:
     return str(len(value))
 
 
-def paths(data: str, metric: str = "mrr", digits: int = 3) -> str:
-    """A figure of the one training of paths on a data set, by results/paths-h200.json."""
-    found = json.loads((KEPT / "paths-h200.json").read_text("utf-8"))["trainings"]
-    return number(next(run["test"][metric] for run in found if run["data"] == data), digits)
+def mixture(data: str, metric: str = "mrr", digits: int = 3) -> str:
+    """A figure of the mixture trained on a data set in a time given, by results/mixtures.json."""
+    found = json.loads((KEPT / "mixtures.json").read_text("utf-8"))
+    return number(next(run["mixture"]["test"][metric] for run in found if run["data"] == data), digits)
 
 
 def published(model: str, data: str) -> str:

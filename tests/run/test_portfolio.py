@@ -102,7 +102,7 @@ def test_without_valid_there_is_nothing_to_choose_by(family):
 
 
 def test_the_command_shows_its_plan_and_refuses_settings(tmp_path):
-    shown = call("train", "world", "--model", "Mixture", "--minutes", 0.5, "--dry-run", cwd=tmp_path)
+    shown = call("train", "world", "--minutes", 0.5, "--dry-run", cwd=tmp_path)
     assert shown.returncode == 0 and "ModulE-HH" in shown.stderr and "in all" in shown.stderr
     assert not any(tmp_path.iterdir())
     refused = call("train", "world", "--model", "Mixture", "--set", "model.k=8", cwd=tmp_path)

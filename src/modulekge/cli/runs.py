@@ -34,7 +34,7 @@ def train(
         float | None,
         typer.Option(
             min=0.1,
-            help="Choose settings that fit this many minutes here, calibration and test report included.",
+            help="Take this many minutes, calibration and test report included.",
         ),
     ] = None,
     dry_run: Annotated[
@@ -44,12 +44,12 @@ def train(
 ) -> None:
     """Train a model on a graph, keep the run, and report on its test split.
 
-    --model Mixture tries several models in the time that --minutes gives, the best for longer, and keeps
-    their mixture. Without --recipe, the recipe that belongs to this data set and model is used; where there
-    is none, settings are chosen by rule from the size of the graph, the time given and steps timed on this
-    machine, and the reasons are shown. Without --minutes, they are chosen for 5 to 15 minutes, the more the
-    larger the graph. Ctrl-C or SIGTERM ends training after the current epoch; 'modulekge resume' goes on.
-    With --model Mixture, Ctrl-C mixes what has been trained so far.
+    --minutes alone, or --model Mixture, tries several models in that time, the best for longer, and keeps
+    their mixture; Ctrl-C mixes what has been trained so far. With a model, the recipe that belongs to it and
+    this data set is used; where there is none, or --minutes says how long it may take, settings are chosen by
+    rule from the size of the graph, the time and steps timed on this machine, and the reasons are shown.
+    Without --minutes, they are chosen for 5 to 15 minutes, the more the larger the graph. Ctrl-C or SIGTERM
+    ends training after the current epoch; 'modulekge resume' goes on.
     """
 
 

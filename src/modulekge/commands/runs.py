@@ -18,6 +18,7 @@ from modulekge.cli.graph import GraphOptions
 from modulekge.commands.graph import on_device, open_graph, print_notes
 from modulekge.config import parse_setting, write_config
 from modulekge.data.benchmarks import Split
+from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
 from modulekge.errors import ConfigError, EndedError, LostError
 from modulekge.evaluation.calibration import Calibration
@@ -52,14 +53,19 @@ def train(
     as_json: bool,
 ) -> None:
     """Train a model on a graph, keep the run, and report on its test split."""
-    if model == portfolio.NAME:
-        if recipe or settings or track or many():
-            raise ConfigError(
-                f"--model {model}: chooses its models and settings itself, in one process; "
-                "leave --recipe, --set and --track out, or name a model"
-            )
-        _train_mixture(graph, out, minutes, dry_run, as_json)
-        return
+    of_one_model = bool(recipe or settings or track or many())
+    if model == portfolio.NAME and of_one_model:
+        raise ConfigError(
+            f"--model {model}: chooses its models and settings itself, in one process; "
+            "leave --recipe, --set and --track out, or name a model"
+        )
+    if model == portfolio.NAME or (minutes and not model and not of_one_model):
+        if out:
+            RunFolder.check_free(out)
+        dataset = open_graph(graph)
+        if model or len(dataset.valid):  # else there is nothing to choose by
+            _train_mixture(dataset, out, minutes, dry_run, as_json)
+            return
     if many() and out is None and not dry_run:
         raise ConfigError("--out is missing: name the run folder, so that every process finds it")
 
@@ -95,12 +101,10 @@ def train(
 
 
 def _train_mixture(
-    graph: GraphOptions, out: Path | None, minutes: float | None, dry_run: bool, as_json: bool
+    dataset: Dataset, out: Path | None, minutes: float | None, dry_run: bool, as_json: bool
 ) -> None:
     """Try several models in the time given, and keep their mixture; Ctrl-C mixes what there is by then."""
-    if out:
-        RunFolder.check_free(out)
-    dataset, err = open_graph(graph), render.console(stderr=True)
+    err = render.console(stderr=True)
     print_notes(dataset)
     with render.working("timing some steps"):
         planned = portfolio.plan_portfolio(dataset, minutes)

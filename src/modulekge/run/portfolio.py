@@ -34,10 +34,8 @@ ROWS = ("ModulE-HH", "ComplEx", "ModulE-RC")
 PATHS = "Paths"
 _TRAINED = 0.75  # share of the time; the rest is for mixing, calibrating and ranking test
 _PATHS = 0.55  # of it, for paths
-_FIRST, _SETUP = (
-    0.15,
-    {"cpu": 0.0, "cuda": 50.0},
-)  # of the time of embeddings, for each row at first; seconds at least
+_FIRST = 0.15  # of the time of embeddings, for each row at first
+_LEAST = {"cpu": 0.0, "cuda": 50.0}  # seconds for it, as steps are compiled first
 _TRIED = 0.5  # of the time of embeddings, for all rows at first
 _TOO_LONG = 1.5  # times its time, that the least training of paths may take to be tried
 _MIXED = 0.1  # share of the time, for mixing
@@ -102,7 +100,7 @@ def plan_portfolio(dataset: Dataset, minutes: float | None = None) -> Portfolio:
     else:
         trials.append(Trial(PATHS, paths, _PATHS * trained, _PATHS * trained))
         whole = (1 - _PATHS) * trained
-    first = max(_FIRST * whole, _SETUP[machine.kind])
+    first = max(_FIRST * whole, _LEAST[machine.kind])
     tried = ROWS[: max(1, int(_TRIED * whole / first))]
     rest = whole - first * (len(tried) - 1)
     rows = [Trial(row, _planned(dataset, row, rest, pacer), first, rest) for row in tried]
