@@ -58,6 +58,19 @@ _INTERPRETATIONS = (
     ),
 )
 
+_MESSAGES = tuple(f"Paths-{row}" for row in ("DistMult", "ComplEx", "QuatE", *_OURS, "TransE"))
+_PATHS = tuple(
+    Change(((f"paths.{key}", value),), _MESSAGES[:1], split="valid")
+    for key, values in (
+        ("layers", (2, 3, 4, 6, 8)),
+        ("d", (8, 16, 32, 64)),
+        ("aggregation", ("mean", "sum")),
+        ("dropout", (0.0, 0.1, 0.2)),
+        ("prior", ("none",)),
+    )
+    for value in values
+)
+
 STUDIES = {
     study.name: study
     for study in (
@@ -126,6 +139,15 @@ STUDIES = {
             metrics=(VALID, *METRICS),
             paper=TABLE_2 | {(d, m): TABLE_2[d, "ModulE-HH"] for d in (*_FB, *_WN) for m in _INTERPRETED},
             recipes={"FB15k-237": "ModulE-HH", "WN18RR": "ModulE-HH-paper"},
+        ),
+        Study(
+            "paths",
+            "Rows as messages along paths; layers, states, aggregation, dropout and prior of one, on valid",
+            (*_FB, *_WN, "UMLS", "Nations", "world"),
+            _MESSAGES,
+            changes=(Change(), *_PATHS),
+            metrics=(VALID, *METRICS),
+            recipes=dict.fromkeys((*_FB, *_WN, "UMLS", "Nations", "world"), "Paths-DistMult"),
         ),
     )
 }
