@@ -139,9 +139,9 @@ def _row(record: Record, keys: list[Any], width: int) -> Row:
 
 
 def _name(role: str, value: Any) -> str:
-    if isinstance(value, Integral) and not isinstance(value, bool):
-        return str(value)
     if not isinstance(value, str):
+        if isinstance(value, Integral) and not isinstance(value, bool):
+            return str(value)
         shown = json.dumps(value, default=repr, skipkeys=True)[:40]
         raise ValueError(f"the {role} is {shown}, not a name in quotes or a whole number")
     if not value:

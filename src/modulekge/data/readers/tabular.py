@@ -144,10 +144,10 @@ def read_pairs(source: Tabular, kind: Kind) -> dict[str, str]:
 def _records(where: str, rows: Iterable[Any]) -> Iterator[tuple[str, Record | DataError]]:
     for number, row in enumerate(rows, start=1):
         place = f"{where}: row {number}"
-        if isinstance(row, Mapping):
-            yield place, dict(row)
-        elif isinstance(row, Sequence) and not isinstance(row, str | bytes):
+        if isinstance(row, tuple | list):
             yield place, list(row)
+        elif isinstance(row, Mapping):
+            yield place, dict(row)
         else:
             found = f"{row!r}"[:40]
             yield place, DataError(f"{place}: {found}: expected three values: {', '.join(ROLES)}")
