@@ -77,6 +77,7 @@ IN_MEMORY = {
     "arrow, dictionaries": lambda: pa.table(
         {role: pa.array(names).dictionary_encode() for role, names in COLUMNS.items()}
     ),
+    "arrow, an index first": lambda: arrow().add_column(0, "__index_level_0__", [list(range(len(ROWS)))]),
     "a record batch": lambda: arrow().to_batches()[0],
     "the interface": lambda: Stream(arrow()),
     "train alone": lambda: {"train": ROWS},
@@ -195,6 +196,15 @@ def test_a_header_is_not_to_be_chosen_and_a_column_has_to_be_there():
         open_dataset(ROWS, labels=[("a", "b", "c")])
     with pytest.raises(DataError, match="labels: row 1"):
         open_dataset(ROWS, labels=arrow())
+
+
+def test_columns_of_mixed_values_are_refused():
+    pandas = pytest.importorskip("pandas")
+    mixed = pandas.DataFrame({"head": ["a", 3], "relation": ["r", "r"], "tail": ["b", "c"]}, dtype=object)
+    with pytest.raises(DataError, match=r"DataFrame: .* make its columns text or whole numbers"):
+        open_dataset(mixed)
+    with pytest.raises(DataError, match=r"labels: .* make its columns text"):
+        open_dataset(ROWS, labels=mixed[["head", "tail"]])
 
 
 def test_places_are_those_of_rows():

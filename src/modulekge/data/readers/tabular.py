@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -88,16 +89,24 @@ def _library(source: Any) -> str:
 
 def _read_stream(where: str, source: ArrowStream, columns: Sequence[str] | None) -> pa.Table:
     """Read three columns of a table, by the rules of Parquet; an index of pandas is none."""
-    try:
+    with _arrow_errors(where):
         stream = pa.RecordBatchReader.from_stream(source)
-        titles = [title for title in stream.schema.names if columns or not _INDEX.fullmatch(title)]
+        names = stream.schema.names
+        given = [i for i, title in enumerate(names) if columns or not _INDEX.fullmatch(title)]
+        titles = [names[i] for i in given]
         order = [match and match[1] for match in map(_UNTITLED.fullmatch, titles)]
         if columns is None and order == ["0", "1", "2"]:
-            places = [0, 1, 2]
+            places = given
         else:
-            places = list(titled_places(where, titles, columns).values())
+            places = [given[i] for i in titled_places(where, titles, columns).values()]
         fields = [stream.schema.field(i) for i in places]
         return named_table(where, fields, (_sound_columns(batch, places) for batch in stream))
+
+
+@contextmanager
+def _arrow_errors(where: str) -> Iterator[None]:
+    try:
+        yield
     except (pa.ArrowException, pa.ArrowTypeError) as error:
         found = " ".join(str(error).split())
         raise DataError(f"{where}: {found}; make its columns text or whole numbers") from None
@@ -129,7 +138,8 @@ def read_pairs(source: Tabular, kind: Kind) -> dict[str, str]:
     if isinstance(source, Mapping):
         rows = list(source.items())
     elif isinstance(source, ArrowStream):
-        table = pa.RecordBatchReader.from_stream(source).read_all()
+        with _arrow_errors(f"{kind}s"):
+            table = pa.RecordBatchReader.from_stream(source).read_all()
         titles = [title for title in table.column_names if not _INDEX.fullmatch(title)]
         rows = list(zip(*(table[title].to_pylist() for title in titles), strict=True))
     else:
