@@ -35,6 +35,7 @@ import transcripts  # noqa: E402
                 "compound",
                 "data",
                 "exports",
+                "notebooks",
                 "run-folder",
                 "synthetic",
                 "tutorial",

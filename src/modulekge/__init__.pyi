@@ -8,7 +8,9 @@ from modulekge.answers.compound.asker import ask as ask
 from modulekge.answers.predictor import Predictor as Predictor
 from modulekge.answers.predictor import predict as predict
 from modulekge.answers.questions import Answer as Answer
+from modulekge.answers.questions import Answers as Answers
 from modulekge.answers.questions import Link as Link
+from modulekge.answers.questions import Links as Links
 from modulekge.answers.questions import PredictionSet as PredictionSet
 from modulekge.answers.questions import Question as Question
 from modulekge.data.dataset import Dataset as Dataset

@@ -95,7 +95,7 @@ def test_a_bad_record_is_said_with_its_line(tmp_path, line, message):
     [
         ('{"head": "a", "relation": "r", "tail": "b", "w": 1}', "which of the 4 columns 1 head, 2 relation"),
         ('{"x": "a", "y": "r", "z": "b"}', "which of the 3 columns 1 x, 2 y, 3 z are"),
-        ('["a", "r"]', "which of the 2 columns"),
+        ('["a", "r"]', "expected 3 fields, found 2"),
         ("[\n[1, 2, 3]]", "not JSON"),
         ('[["a", "r", "b"], ["b", "r", "c"], ["c", "r", "a"]]', "one array of 3 records; write one array or"),
         (

@@ -17,7 +17,7 @@ from modulekge.answers.questions import Question
 from modulekge.config import LEAST_RATE, RerankConfig
 from modulekge.data.addition import enlarge
 from modulekge.data.dataset import Dataset
-from modulekge.data.reading import named_facts, read_facts
+from modulekge.data.reading import read_facts
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import ConfigError, DataError, RunError, UnknownNameError
 from modulekge.models.spec import MODELS
@@ -82,7 +82,7 @@ def both(r, grown):
 
 @pytest.mark.parametrize("spec", [MODELS[name] for name in ONE_OF_EACH], ids=lambda spec: spec.name)
 def test_rows_and_scores_of_what_was_known_stay_in_every_row_of_the_table(family, quick, spec):
-    addition = enlarge(family, named_facts(NEW))
+    addition = enlarge(family, read_facts(NEW))
     for kind in ("own", "tied") if spec.tieable else ("own",):
         config = resolve(family, spec.name, [{"model": {"k": 2, "reciprocal": kind, "bias": True}}])
         old = Run(RunFolder(Path("unused")), config, family, begin(config, family)[0])
@@ -115,7 +115,7 @@ def test_every_loss_can_be_added_to_and_refreshed(family, tmp_path, quick, setti
     new = modulekge.add(old, NEW, tmp_path / "new")
     check_what_was_known_stays(old, new)
     rows = slice(len(family.entities), None)
-    drawn = adding._larger(old, enlarge(old.dataset, named_facts(NEW)))
+    drawn = adding._larger(old, enlarge(old.dataset, read_facts(NEW)))
     assert not torch.equal(new.model.entity_scalar[rows], drawn.entity_scalar[rows])
     refreshed = modulekge.add(old, NEW, tmp_path / "refreshed", refresh=2)
     assert not torch.equal(refreshed.model.entity_scalar[:8], old.model.entity_scalar)
@@ -245,17 +245,17 @@ def test_without_a_valid_split_a_refresh_is_what_is_loaded(family, tmp_path, qui
 def test_new_relations_are_named_with_those_that_were_perhaps_meant(run):
     known = run.dataset.relations.names[0]
     facts = [("ada", known[:-1] + "x", "bob"), ("ada", "http://x.org/zzz", "bob"), ("ada", known, "ida")]
-    addition = enlarge(run.dataset, named_facts(facts))
+    addition = enlarge(run.dataset, read_facts(facts))
     first = f"{known[:-1] + 'x'!r} (did you mean {known!r}?)"
     assert addition.notes == (f"new to this run: 2 relations: {first}, 'http://x.org/zzz'",)
-    many = enlarge(run.dataset, named_facts([("ada", f"{i}{i}{i}{i}", "bob") for i in range(12)]))
+    many = enlarge(run.dataset, read_facts([("ada", f"{i}{i}{i}{i}", "bob") for i in range(12)]))
     assert many.notes[0].startswith("new to this run: 12 relations: '0000', '1111', ")
     assert many.notes[0].endswith("'9999' and 2 more")
     assert addition.relations == 2
 
 
 def test_names_are_found_by_label_too_but_not_whatever_their_case(run, tmp_path):
-    addition = enlarge(run.dataset, named_facts([("Ada Lovelace", "parent", "Bob")]))
+    addition = enlarge(run.dataset, read_facts([("Ada Lovelace", "parent", "Bob")]))
     assert addition.facts.tolist() == [[0, 0, 8]]
     assert addition.notes == ("new entities that differ from known ones in case only: Bob (bob)",)
     labels = {"bob": "Bo", "cid": "Bo"}
@@ -264,7 +264,7 @@ def test_names_are_found_by_label_too_but_not_whatever_their_case(run, tmp_path)
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "train.tsv").write_text("Bo\tparent\tida\n")
     for facts, place in (
-        (named_facts([("ada", "parent", "new"), ("Bo", "parent", "new")]), "triple 2"),
+        (read_facts([("ada", "parent", "new"), ("Bo", "parent", "new")]), "list: row 2"),
         (read_facts(tmp_path / "new.tsv"), f"{tmp_path}/new.tsv:3"),
         (read_facts(tmp_path / "new"), f"{tmp_path}/new"),
     ):
@@ -347,13 +347,13 @@ def check_rules(tmp_path, model, settings):
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
-        ([], "no triples; give at least one"),
-        ([("a", "b")], r"triple 1: \('a', 'b'\): expected three names"),
-        ([("a", "r", "b"), ("a", "r", "b", "c")], "triple 2"),
-        ([("a", "", "b")], "expected three names"),
-        (["abc"], "expected three names"),
-        ([("a", "r", "b"), ("a", "r", "\ud800")], "triple 2: the tail holds half of a character"),
-        ([("a\0b", "r", "b")], "triple 1: the head holds a NUL character"),
+        ([], "list: no triples; each row should hold"),
+        ([("a", "b")], "list: row 1: expected 3 fields, found 2"),
+        ([("a", "r", "b"), ("a", "r", "b", "c")], "list: row 2: expected 3 fields, found 4"),
+        ([("a", "", "b")], "row 1: the relation is empty; fill it in"),
+        (["abc"], "row 1: 'abc': expected three values: head, relation, tail"),
+        ([("a", "r", "b"), ("a", "r", "\ud800")], "row 2: the tail holds half of a character"),
+        ([("a\0b", "r", "b")], "row 1: the head holds a NUL character"),
     ],
 )
 def test_what_are_no_triples_of_names_is_refused(run, tmp_path, facts, message):

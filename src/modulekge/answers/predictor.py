@@ -1,6 +1,6 @@
 """Questions by name, answers by name: no HTTP here."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
@@ -12,7 +12,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from modulekge.answers.links import Watch, best_links, links_in_chunks
-from modulekge.answers.questions import Answer, Link, PredictionSet, QueryType, Question, QuestionIds
+from modulekge.answers.questions import Answers, Link, Links, PredictionSet, QueryType, Question, QuestionIds
 from modulekge.answers.triples import Named, NamedTriples, Unknown
 from modulekge.answers.type_constraints import TypeConstraints, Types, check_types
 from modulekge.data.benchmarks import SPLITS
@@ -26,6 +26,7 @@ from modulekge.evaluation.odds import (
     relations_between,
 )
 from modulekge.evaluation.ranks import Ranks
+from modulekge.frames import Shown
 from modulekge.run.calibrate import scored_by
 from modulekge.run.run import Run, load
 from modulekge.shapes import Ids, Triples
@@ -33,8 +34,8 @@ from modulekge.shapes import Ids, Triples
 Known = Literal["mark", "exclude"]
 
 
-@dataclass(frozen=True, eq=False)
-class Predictor:
+@dataclass(frozen=True, eq=False, repr=False)
+class Predictor(Shown):
     """A run that can be asked.
 
     >>> asked = Predictor(modulekge.load("runs/demo"))  # doctest: +SKIP
@@ -43,6 +44,9 @@ class Predictor:
     """
 
     run: Run
+
+    def _about(self) -> Mapping[str, object]:
+        return self.run._about()
 
     @cached_property
     def calibration(self) -> Calibration | None:
@@ -95,7 +99,7 @@ class Predictor:
         k: int | None = None,
         known: Known = "mark",
         types: Types = "any",
-    ) -> list[Answer]:
+    ) -> Answers:
         """Return the ``k`` best answers for whichever of the three is left out: tails, heads or relations.
 
         Ten unless said, or all where there are fewer. ``known="exclude"`` leaves facts of the graph out;
@@ -109,7 +113,7 @@ class Predictor:
         k: int | None = None,
         known: Known = "mark",
         types: Types = "any",
-    ) -> list[list[Answer]]:
+    ) -> list[Answers]:
         """Return the best answers to each of many questions, which are scored together, in chunks."""
         return self.predict_ids([self._ids(question) for question in questions], k, known, types)
 
@@ -119,13 +123,13 @@ class Predictor:
         k: int | None = None,
         known: Known = "mark",
         types: Types = "any",
-    ) -> list[list[Answer]]:
+    ) -> list[Answers]:
         """Return the best answers to each of many questions by ids."""
         if known not in get_args(Known):
             raise QuestionError(f"known = {known!r}: expected {' or '.join(get_args(Known))}")
         check_types(types, any(question.for_relations for question in questions))
         constraints = self._constraints(types)
-        found: dict[int, list[Answer]] = {}
+        found: dict[int, Answers] = {}
         for for_relations in (False, True):
             places = [i for i, question in enumerate(questions) if question.for_relations is for_relations]
             if places:
@@ -193,7 +197,7 @@ class Predictor:
         k: int = 100,
         watch: Watch = iter,
         types: Types = "constrained",
-    ) -> list[Link]:
+    ) -> Links:
         """Return the ``k`` most probable new triples of some relations, or of all, over the whole graph.
 
         They are ranked by the probability of their tail: scores of different questions cannot be compared.
@@ -219,21 +223,21 @@ class Predictor:
         names = self.run.dataset.relations
         return list(dict.fromkeys(range(len(names)) if relations is None else map(names.find, relations)))
 
-    def score(self, triples: NamedTriples | Iterable[Named], unknown: Unknown = "refuse") -> list[Link]:
+    def score(self, triples: NamedTriples | Iterable[Named], unknown: Unknown = "refuse") -> Links:
         """Return score, probability and ranks of triples by name, in their order.
 
         A triple with a name that the graph does not have is refused, or with ``unknown="skip"`` left out.
         """
         return self.score_ids(NamedTriples.of(triples).ids(self.run.dataset, unknown))
 
-    def score_ids(self, triples: Triples) -> list[Link]:
+    def score_ids(self, triples: Triples) -> Links:
         """Return score, probability and ranks of triples by ids, in their order."""
         order = self.run.scorer.order(triples[:, 1])
         parts = triples[order].to(self.run.scorer.device).split(self.entities.at_once)
         links = [link for part in parts for link in self._links(part)]
-        return [links[i] for i in order.argsort().tolist()]
+        return Links(links[i] for i in order.argsort().tolist())
 
-    def _links(self, triples: Triples) -> list[Link]:
+    def _links(self, triples: Triples) -> Links:
         dataset, kind = self.run.dataset, self.entities
         heads, relations, tails = triples.unbind(1)
         scored = kind.rate(heads, relations)
@@ -244,12 +248,12 @@ class Predictor:
         back = kind.rate(tails, relations + len(dataset.relations))
         head_ranks = _ranks(back.scores, heads, back.known)
         entities, relation_names = dataset.entities.names, dataset.relations.names
-        return [
+        return Links(
             Link(entities[h], relation_names[r], entities[t], score, chance[0], tail, head, split[0])
             for (h, r, t), score, chance, tail, head, split in zip(
                 triples.tolist(), scores, chances, tail_ranks, head_ranks, splits, strict=True
             )
-        ]
+        )
 
 
 def _best(
@@ -258,7 +262,7 @@ def _best(
     k: int,
     known: Known,
     constraints: TypeConstraints | None,
-) -> list[list[Answer]]:
+) -> list[Answers]:
     heads, others = questions.unbind(1)
     scored = kind.rate(heads, others)
     closed = scored.loops | scored.known if known == "exclude" else scored.loops
@@ -282,7 +286,7 @@ def predict(
     k: int | None = None,
     known: Known = "mark",
     types: Types = "any",
-) -> list[Answer]:
+) -> Answers:
     """Return the best answers to one question; for many questions keep a :class:`Predictor`."""
     return Predictor(run if isinstance(run, Run) else load(run)).predict(
         head=head, relation=relation, tail=tail, k=k, known=known, types=types

@@ -15,6 +15,7 @@ from modulekge.data.filter_index import FilterIndex
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import QuestionError
 from modulekge.evaluation.odds import log_odds, loops, marked
+from modulekge.frames import Columns, Rows, Table
 from modulekge.shapes import Ids, Scores
 
 
@@ -66,15 +67,21 @@ class Answer:
         return self.split is not None
 
 
-@dataclass(frozen=True)
-class PredictionSet:
+class Answers(Rows[Answer]):
+    """The answers to a question, best first: a list that is a table too."""
+
+    kind, what = Answer, ("answer", "answers")
+
+
+@dataclass(frozen=True, repr=False)
+class PredictionSet(Table):
     """A prediction set: of missing facts like those of valid, a share ``coverage`` lies in such sets.
 
     The share is one over questions, not the chance that this set holds an answer; where the model is less
     sure, sets are wider. Its answers are new ones, the best first.
     """
 
-    answers: list[Answer]
+    answers: Answers
     coverage: float
     candidates: int  # entities that are not known to answer
     triples: int  # valid facts that say how wide a set has to be
@@ -85,6 +92,12 @@ class PredictionSet:
     def everything(self) -> bool:
         """No candidate could be left out."""
         return len(self.answers) == self.candidates
+
+    def _about(self) -> dict[str, object]:
+        return {"coverage": self.coverage, "answers": f"{len(self.answers):,} of {self.candidates:,}"}
+
+    def _columns(self) -> Columns:
+        return self.answers._columns()
 
 
 @dataclass(frozen=True)
@@ -99,6 +112,12 @@ class Link:
     tail_rank: int  # among the tails of (head, relation, ?); ties count as above it
     head_rank: int  # among the heads of (?, relation, tail)
     split: Split | None
+
+
+class Links(Rows[Link]):
+    """Triples with their scores: a list that is a table too."""
+
+    kind, what = Link, ("link", "links")
 
 
 class Scored(NamedTuple):
@@ -147,12 +166,12 @@ class QueryType:
         odds = log_odds(scores, known | itself).masked_fill(itself, torch.nan)  # nor any probability
         return Scored(scores, odds, known, itself)
 
-    def best(self, scored: Scored, heads: Ids, others: Ids, closed: Tensor, k: int) -> list[list[Answer]]:
+    def best(self, scored: Scored, heads: Ids, others: Ids, closed: Tensor, k: int) -> list[Answers]:
         """Return the best answers to each question that are not closed; where there are too few, fewer."""
         best = scored.scores.masked_fill(closed, -torch.inf).topk(k).indices
         left = (~closed).sum(1).tolist()
         rows = self.answers(scored, heads, others, best)
-        return [row[:count] for row, count in zip(rows, left, strict=True)]
+        return [Answers(row[:count]) for row, count in zip(rows, left, strict=True)]
 
     def splits(self, heads: Ids, others: Ids, ids: Int[Tensor, "b k"]) -> list[list[Split | None]]:
         """Return where the triple of each answer stands."""
@@ -176,15 +195,15 @@ class QueryType:
             for pair in zip(rows, splits, strict=True)
         ]
 
-    def answers(self, scored: Scored, heads: Ids, others: Ids, ids: Int[Tensor, "b k"]) -> list[list[Answer]]:
+    def answers(self, scored: Scored, heads: Ids, others: Ids, ids: Int[Tensor, "b k"]) -> list[Answers]:
         """Return the answers to each question by name, in the order of their ids."""
         splits = self.splits(heads, others, ids)
         chances = self.chances(scored.odds.gather(1, ids), others, splits)
         scores = scored.scores.gather(1, ids).tolist()
         return [
-            [
+            Answers(
                 Answer(rank, self.vocabulary.names[i], self.vocabulary.label(i), score, chance, split)
                 for rank, (i, score, chance, split) in enumerate(zip(*row, strict=True), start=1)
-            ]
+            )
             for row in zip(ids.tolist(), scores, chances, splits, strict=True)
         ]

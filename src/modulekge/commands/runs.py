@@ -32,6 +32,7 @@ from modulekge.run.calibrate import calibrate as calibrate_run
 from modulekge.run.folder import RunFolder
 from modulekge.run.mix import mix_runs
 from modulekge.run.plan import check_asked, plan
+from modulekge.run.progress import Event
 from modulekge.run.run import Run, load
 from modulekge.run.trackers import Tracker, Tracking, make_trackers
 from modulekge.run.train import continue_run, default_folder
@@ -114,7 +115,7 @@ def _train_mixture(
     path = out or default_folder(dataset.name, portfolio.NAME)
     with _gentle_interrupt(err) as interrupted:
 
-        def watch(folder: RunFolder, events: portfolio.Events) -> Iterator[portfolio.Event]:
+        def watch(folder: RunFolder, events: portfolio.Events) -> Iterator[Event]:
             first = next(events)
             err.print(f"{folder.config().model.name} ({folder.config().size})")
             with render.TrainingDisplay(folder.config().train.epochs, first.epoch) as display:

@@ -1,6 +1,7 @@
 """A knowledge graph in ids: two vocabularies and three splits."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -10,14 +11,15 @@ from modulekge.data.benchmarks import SPLITS, Split
 from modulekge.data.filter_index import FilterIndex
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import DataError
+from modulekge.frames import Shown
 from modulekge.shapes import Triples
 from modulekge.suggest import nearest
 
 ENOUGH = 20  # facts of a relation from which what none of them shows is taken to be no fact
 
 
-@dataclass(frozen=True, eq=False)
-class Dataset:
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset(Shown):
     """Triples (head, relation, tail) of a graph, split into train, valid and test.
 
     Head prediction is tail prediction of the reciprocal relation ``r + |R|``: below this class there
@@ -51,6 +53,14 @@ class Dataset:
                     f"{self.name}: {split} triple {i + 1}: {('head', 'relation', 'tail')[column]} id "
                     f"{int(self[split][i, column])} is out of range 0..{int(bounds[column]) - 1}"
                 )
+
+    def _about(self) -> Mapping[str, object]:
+        return {
+            "name": self.name,
+            "entities": len(self.entities),
+            "relations": len(self.relations),
+            **{split: len(self[split]) for split in SPLITS},
+        }
 
     def __getitem__(self, split: str) -> Triples:
         if split not in SPLITS:

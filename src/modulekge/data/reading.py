@@ -1,21 +1,20 @@
-"""From files to a data set: names are numbered, and what is in one piece is split."""
+"""From files and tables to a data set: names are numbered, and what is in one piece is split."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from modulekge.data.dataset import Dataset
 from modulekge.data.readers.files import read_file
 from modulekge.data.readers.headers import Header
-from modulekge.data.readers.labels import LONGEST, bounded, read_texts
+from modulekge.data.readers.labels import LONGEST, Kind, bounded, read_texts
 from modulekge.data.readers.layouts import read_folder
 from modulekge.data.readers.places import place
-from modulekge.data.readers.records import checked_names
-from modulekge.data.readers.tables import Graph, gathered, numbered
+from modulekge.data.readers.tables import Graph, numbered
+from modulekge.data.readers.tabular import Tabular, read_pairs, read_tabular, where_is
 from modulekge.data.splits import split_triples
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import DataError
@@ -24,32 +23,32 @@ from modulekge.wording import counted
 
 
 def read_dataset(
-    path: Path,
+    source: Path | Tabular,
     seed: int = 0,
     columns: Sequence[str] | None = None,
-    labels: Path | None = None,
-    descriptions: Path | None = None,
+    labels: Path | Tabular | None = None,
+    descriptions: Path | Tabular | None = None,
     header: Header = None,
 ) -> Dataset:
-    """Read a folder of splits, or one file of triples, split with ``seed``.
+    """Read a folder or a mapping of splits, or one file or table of triples, split with ``seed``.
 
     ``columns`` are those of head, relation and tail, by name or by number from 1, where a file has more
-    or other ones. ``labels`` is a file of ``name label``, for entities and relations, ``descriptions`` one
-    of ``name description``, for entities. ``header`` says whether the first row of text is one; without it
-    that is found out, and said in the notes.
+    or other ones. ``labels`` is a file or a mapping of ``name label``, for entities and relations,
+    ``descriptions`` one of ``name description``, for entities. ``header`` says whether the first row of text
+    is one; without it that is found out, and said in the notes.
     """
-    entities, relations, splits, notes, _ = _read(path, columns, labels, descriptions, header)
+    entities, relations, splits, notes, _ = _read(source, columns, labels, descriptions, header)
     if len(splits) == 1:
-        count = len(splits[0])
+        where, count = where_is(source), len(splits[0])
         try:
             splits = split_triples(splits[0], len(entities), len(relations), seed)
         except DataError as error:
-            raise DataError(f"{path}: {error}") from None
+            raise DataError(f"{where}: {error}") from None
         if repeated := count - sum(map(len, splits)):
             kept = counted(repeated, "repeated triple is", "repeated triples are")
-            notes.append(f"{path}: {kept} kept once")
+            notes.append(f"{where}: {kept} kept once")
     train, valid, test = splits
-    return Dataset(name_of(path), entities, relations, train, valid, test, notes=tuple(notes))
+    return Dataset(name_of(source), entities, relations, train, valid, test, notes=tuple(notes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,23 +68,31 @@ class Facts:
 
 
 def read_facts(
-    path: Path,
+    source: Path | Tabular,
     columns: Sequence[str] | None = None,
-    labels: Path | None = None,
-    descriptions: Path | None = None,
+    labels: Path | Tabular | None = None,
+    descriptions: Path | Tabular | None = None,
     header: Header = None,
     known: Dataset | None = None,
 ) -> Facts:
-    """Read the triples of a file, or of all splits of a folder, as :func:`read_dataset` does, unsplit.
+    """Read the triples of a file or table, or of all splits, as :func:`read_dataset` does, unsplit.
 
     A first row that has a name of ``known``, the graph that they are for, is taken for a header only if
     ``header`` says so, or if it is in known words.
     """
-    entities, relations, splits, notes, graph = _read(path, columns, labels, descriptions, header)
+    entities, relations, splits, notes, graph = _read(source, columns, labels, descriptions, header)
     if header is None and known and graph.header and _knows(known, graph.header):
-        return read_facts(path, columns, labels, descriptions, ())
-    where = partial(place, path, columns, header=graph.header if header is None else header)
+        return read_facts(source, columns, labels, descriptions, ())
+    if isinstance(source, Path):
+        where = partial(place, source, columns, header=graph.header if header is None else header)
+    else:
+        where = partial(_place_in_memory, where_is(source), graph)
     return Facts(entities, relations, torch.cat(splits), tuple(notes), graph.blank, where)
+
+
+def _place_in_memory(where: str, graph: Graph, i: int) -> str:
+    """Say where the i-th triple stands; of several splits, and of what has no order, in what alone."""
+    return where if len(graph.splits) > 1 or graph.blank else f"{where}: row {graph.skipped + i + 1}"
 
 
 def _knows(dataset: Dataset, row: Sequence[str]) -> bool:
@@ -94,37 +101,15 @@ def _knows(dataset: Dataset, row: Sequence[str]) -> bool:
     return any(names.meant(name) for names, name in zip(vocabularies, row, strict=True))
 
 
-def named_facts(triples: Iterable[Sequence[str]]) -> Facts:
-    """Return triples of names as facts."""
-    rows: list[Any] = list(triples)
-    for number, row in enumerate(rows, start=1):
-        if (
-            not isinstance(row, tuple | list)
-            or len(row) != 3
-            or not all(isinstance(x, str) and x for x in row)
-        ):
-            raise DataError(f"triple {number}: {row!r}: expected three names: head, relation and tail")
-        try:
-            checked_names(row)
-        except ValueError as error:
-            raise DataError(f"triple {number}: {error}") from None
-    if not rows:
-        raise DataError("no triples; give at least one of head, relation and tail")
-    entities, relations, (ids,) = _encode(Graph((gathered(rows),)))
-    return Facts(entities, relations, ids)
-
-
 def _read(
-    path: Path, columns: Sequence[str] | None, labels: Path | None, descriptions: Path | None, header: Header
+    source: Path | Tabular,
+    columns: Sequence[str] | None,
+    labels: Path | Tabular | None,
+    descriptions: Path | Tabular | None,
+    header: Header,
 ) -> tuple[Vocabulary, Vocabulary, tuple[Triples, ...], list[str], Graph]:
-    if not path.exists():
-        advice = "check the path; 'modulekge data list' names the known data sets"
-        raise DataError(f"{path}: no such file or folder; {advice}")
-    if not (path.is_file() or path.is_dir()):
-        raise DataError(f"{path}: neither a file nor a folder; write what it holds to a file first")
-    graph = (read_folder if path.is_dir() else read_file)(path, columns, header)
-    called = read_texts(labels, "label") if labels else {}
-    told = read_texts(descriptions, "description") if descriptions else {}
+    where, graph = where_is(source), _graph(source, columns, header)
+    called, told = _texts(labels, "label"), _texts(descriptions, "description")
     said, cut = bounded({**graph.descriptions, **told})
     entities, relations, splits = _encode(
         replace(
@@ -134,26 +119,46 @@ def _read(
             descriptions=said,
         )
     )
-    notes = [*graph.notes, *_outer_spaces(path, entities), *_outer_spaces(path, relations)]
+    notes = [*graph.notes, *_outer_spaces(where, entities), *_outer_spaces(where, relations)]
     notes += [
-        *_unheard(path, labels, called, entities, relations),
-        *_unheard(path, descriptions, told, entities),
+        *_unheard(where, labels, called, entities, relations),
+        *_unheard(where, descriptions, told, entities),
     ]
     if cut:
         descriptions_cut = counted(cut, "description is", "descriptions are")
-        notes.append(f"{path}: {descriptions_cut} cut at {LONGEST:,} characters")
+        notes.append(f"{where}: {descriptions_cut} cut at {LONGEST:,} characters")
     return entities, relations, splits, notes, graph
 
 
+def _graph(source: Path | Tabular, columns: Sequence[str] | None, header: Header) -> Graph:
+    if not isinstance(source, Path):
+        if isinstance(header, bool):
+            raise DataError(f"{where_is(source)}: only tables as text have a header to choose; leave it out")
+        return read_tabular(source, columns)
+    if not source.exists():
+        advice = "check the path; 'modulekge data list' names the known data sets"
+        raise DataError(f"{source}: no such file or folder; {advice}")
+    if not (source.is_file() or source.is_dir()):
+        raise DataError(f"{source}: neither a file nor a folder; write what it holds to a file first")
+    return (read_folder if source.is_dir() else read_file)(source, columns, header)
+
+
+def _texts(source: Path | Tabular | None, kind: Kind) -> dict[str, str]:
+    if source is None:
+        return {}
+    return read_texts(source, kind) if isinstance(source, Path) else read_pairs(source, kind)
+
+
 def _unheard(
-    path: Path, told: Path | None, texts: Mapping[str, str], *vocabularies: Vocabulary
+    where: str, told: Path | Tabular | None, texts: Mapping[str, str], *vocabularies: Vocabulary
 ) -> Iterator[str]:
-    """Say that a file of texts is about nothing in the data: its columns may be the other way round."""
-    if told and not any(name in texts for vocabulary in vocabularies for name in vocabulary.names):
-        yield f"{told}: none of its names is in {path}; each line should hold a name, then its text"
+    """Say that texts are about nothing in the data: their columns may be the other way round."""
+    if told is not None and not any(name in texts for names in vocabularies for name in names.names):
+        source = where_is(told)
+        yield f"{source}: none of its names is in {where}; each line should hold a name, then its text"
 
 
-def _outer_spaces(path: Path, vocabulary: Vocabulary) -> Iterator[str]:
+def _outer_spaces(where: str, vocabulary: Vocabulary) -> Iterator[str]:
     """Say how many names begin or end with a space, which is seldom meant."""
     spaced = [name for name in vocabulary.names if name != name.strip()]
     if spaced:
@@ -162,11 +167,13 @@ def _outer_spaces(path: Path, vocabulary: Vocabulary) -> Iterator[str]:
         kind = f"({vocabulary.kind})"
         found = counted(len(spaced), f"name {kind} begins or ends", f"names {kind} begin or end")
         also = f"{twice:,} of them {'is' if twice == 1 else 'are'} also there without it"
-        yield f"{path}: {found} with a space, {also}; trim them if that is not meant"
+        yield f"{where}: {found} with a space, {also}; trim them if that is not meant"
 
 
-def name_of(path: Path) -> str:
+def name_of(path: Path | Tabular) -> str:
     """Return what to call the graph of a file or folder, whose name may hold bytes that are no text."""
+    if not isinstance(path, Path):
+        return "graph"
     name = path.resolve().name if path.is_dir() else path.name.split(".")[0]
     return name.encode(errors="replace").decode()
 

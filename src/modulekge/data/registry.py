@@ -30,6 +30,7 @@ from modulekge.data.benchmarks import (
     named,
 )
 from modulekge.data.dataset import Dataset
+from modulekge.data.readers.tabular import Source, of_source
 from modulekge.data.reading import name_of, read_dataset, read_facts
 from modulekge.errors import DataError
 
@@ -49,24 +50,34 @@ def open_facts(where: str | Path, known: Dataset | None = None) -> Dataset:
 
 
 def open_dataset(
-    where: str | Path,
+    where: Source,
     data_dir: str | Path | None = None,
     seed: int = 0,
     columns: Sequence[str | int] | None = None,
-    labels: str | Path | None = None,
-    descriptions: str | Path | None = None,
+    labels: Source | None = None,
+    descriptions: Source | None = None,
     header: bool | None = None,
 ) -> Dataset:
-    """Return the data set of a registered name, or the one in a folder or file.
+    """Return the data set of a registered name, of a folder or file, or of what is in memory.
 
     A name is looked for in ``data_dir``, in the folders of the variable MODULEKGE_DATA, here and in the
-    cache, and downloaded into the cache where none of them has it. ``columns`` are those of head, relation
-    and tail, by name or by number from 1; ``labels`` is a file of ``name label``, ``descriptions`` one of
-    ``name description``. ``header`` says whether the first row of a table as text is one; without it that is
-    found out, and said in the notes of the data set.
+    cache, and downloaded into the cache where none of them has it. In memory it may be a table (of pandas,
+    polars, pyarrow, DuckDB: whatever has ``__arrow_c_stream__``), a list of triples, a graph of rdflib,
+    pyoxigraph or networkx, or a dict of such by split: train, valid and test. What is in one piece is split
+    at random with ``seed``.
+
+    ``columns`` are those of head, relation and tail, by name or by number from 1, None where their titles
+    say which is which. ``labels`` are a file, a dict or a table of ``name label``, ``descriptions`` of
+    ``name description``. ``header`` says whether the first row of a table as text is one; where it is None
+    that is found out, and said in the notes of the data set.
+
+    >>> modulekge.open_dataset(frame, columns=("from", "kind", "to"))  # doctest: +SKIP
+    >>> modulekge.open_dataset({"train": train, "valid": valid, "test": test})  # doctest: +SKIP
     """
-    texts = Path(labels) if labels else None, Path(descriptions) if descriptions else None
+    texts = of_source(labels), of_source(descriptions)
     chosen = None if columns is None else [str(column) for column in columns]
+    if not isinstance(where, str | Path):
+        return read_dataset(where, seed, chosen, *texts, header)
     name = name_or_path(where)
     if name == WORLD:
         return read_dataset(HERE / WORLD, seed, chosen, *texts, header)

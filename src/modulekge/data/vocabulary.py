@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Literal, NoReturn
 
 from modulekge.errors import RunError, UnknownNameError
+from modulekge.frames import Shown
 from modulekge.suggest import nearest
 
 
@@ -25,8 +26,8 @@ class Unread:
         return self[:]
 
 
-@dataclass(frozen=True, eq=False)
-class Vocabulary:
+@dataclass(frozen=True, eq=False, repr=False)
+class Vocabulary(Shown):
     """Id ``i`` belongs to ``names[i]``, shown as its label where it has one."""
 
     kind: Literal["entity", "relation"]
@@ -36,6 +37,9 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def _about(self) -> Mapping[str, object]:
+        return {PLURAL[self.kind]: len(self), "labels": len(self.labels)}
 
     def label(self, i: int) -> str:
         """Return what to call id ``i`` before people."""

@@ -14,8 +14,8 @@ candidate of a question, which has no rivals, is left out and has no probability
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
 import torch
@@ -26,6 +26,7 @@ from modulekge.data.dataset import Dataset
 from modulekge.errors import QuestionError, TrainingError
 from modulekge.evaluation.odds import FARTHEST, ScoredBatch, scored_batches, scored_pair_batches
 from modulekge.evaluation.reliability import Coverage, Meter, Reliability
+from modulekge.frames import Shown
 from modulekge.json_io import typed
 from modulekge.machine import repeatable
 from modulekge.models.scorer import Scorer
@@ -62,7 +63,7 @@ class Line:
     triples: int  # valid ones
     slope: float
     offset: float
-    margins: tuple[float, ...] = ()  # ascending; a thousand at most, evenly taken
+    margins: tuple[float, ...] = field(default=(), repr=False)  # ascending; a thousand at most, evenly taken
 
     def least(self, coverage: float) -> float | None:
         r"""Return the log-odds that the answers of a set of this coverage have at least; None: any.
@@ -84,8 +85,8 @@ class Measured:
     sets: Coverage
 
 
-@dataclass(frozen=True)
-class Calibration:
+@dataclass(frozen=True, repr=False)
+class Calibration(Shown):
     """Lines of all questions together, of those relations and directions with enough triples, and of pairs.
 
     ``own`` goes by the relation of the question: heads are asked for through r + |R|. ``pairs`` is of the
@@ -97,6 +98,17 @@ class Calibration:
     pairs: Line
     measured: Measured | None = None
     fitted_to: str = ""
+
+    def _about(self) -> Mapping[str, object]:
+        facts: dict[str, object] = {
+            "valid triples": self.together.triples,
+            "lines of their own": len(self.own),
+        }
+        if self.measured:
+            reliability = self.measured.together
+            error = f"{reliability.before.error:.3f} before, {reliability.after.error:.3f} after"
+            facts |= {f"error on {self.measured.split}": error}
+        return facts
 
     def line(self, relation: int) -> Line:
         """Return the line of a question's relation."""

@@ -1,10 +1,13 @@
 """A report: metrics overall, by side, by relation and category, with intervals and the protocol."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from modulekge.frames import Columns, Table
 from modulekge.json_io import typed
+from modulekge.wording import counted
 
 Metrics = dict[str, float]
 
@@ -35,8 +38,8 @@ class RelationReport:
     tail: Metrics
 
 
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, repr=False)
+class Report(Table):
     """How well a model answers the questions of a split."""
 
     model: str
@@ -58,6 +61,29 @@ class Report:
     categories: tuple[RelationReport, ...]
     seconds: float
     protocol: Protocol = Protocol()
+
+    def _about(self) -> Mapping[str, object]:
+        return {
+            "model": self.model,
+            "graph": self.dataset,
+            "split": f"{self.split}, {counted(self.triples, 'triple')}",
+            **{name: value for name, value in self.both.items() if name in ("mrr", "hits@10")},
+        }
+
+    def _columns(self) -> Columns:
+        """A row for both sides and each, overall, of each category and of each relation."""
+        whole = RelationReport("all", self.triples, self.both, self.head, self.tail)
+        parts = [
+            ("overall", whole),
+            *(("category", part) for part in self.categories),
+            *(("relation", part) for part in self.relations),
+        ]
+        types = {"part": str, "name": str, "triples": int, "side": str, **dict.fromkeys(self.both, float)}
+        return types, [
+            {"part": kind, "name": part.name, "triples": part.triples, "side": side, **getattr(part, side)}
+            for kind, part in parts
+            for side in ("both", "head", "tail")
+        ]
 
     def to_json(self, indent: int | None = None) -> str:
         """Return the report as JSON."""

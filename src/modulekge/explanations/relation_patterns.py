@@ -1,6 +1,6 @@
 """What a run's relations are to each other: read off what they do to entities, held against the facts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from modulekge.explanations.paths import Evidence, Walks, sample
+from modulekge.frames import Columns, Table, columns_of
 from modulekge.models.embedding import Embedding
 from modulekge.run.run import Run, load
 from modulekge.shapes import Ids
@@ -53,8 +54,8 @@ class Finding:
     supported: bool  # by the facts; otherwise only the model believes it
 
 
-@dataclass(frozen=True)
-class RelationPatterns:
+@dataclass(frozen=True, repr=False)
+class RelationPatterns(Table):
     """What a run's relations are to each other.
 
     ``claims`` are seen in the model and in the facts, ``beliefs`` in the model alone.
@@ -68,6 +69,12 @@ class RelationPatterns:
     composition_threshold: float
     commutative: bool  # every two relations commute, whatever was learned
     findings: tuple[Finding, ...]
+
+    def _about(self) -> Mapping[str, object]:
+        return {"model": self.model, "graph": self.dataset, "patterns": len(self.findings)}
+
+    def _columns(self) -> Columns:
+        return columns_of(Finding, self.findings)
 
     @property
     def claims(self) -> tuple[Finding, ...]:

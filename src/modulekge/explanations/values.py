@@ -1,6 +1,6 @@
 """What an explanation is made of: facts by their names, ranks, supports, paths."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -8,6 +8,7 @@ from modulekge.data.benchmarks import Split
 from modulekge.data.dataset import Dataset
 from modulekge.explanations.paths import Evidence, Step
 from modulekge.explanations.standing import Standing
+from modulekge.frames import Columns, Table, columns_of
 
 Way = Literal["forward", "backward"]
 
@@ -51,6 +52,66 @@ class Route:
 
 
 @dataclass(frozen=True)
+class CarriedPath:
+    r"""A path of the graph that a model of paths followed from head to tail.
+
+    ``weight`` is the mean of $\partial f / \partial w_{l,e}$ over its edges, each at the layer that takes it.
+    """
+
+    facts: tuple[Fact, ...]
+    ways: tuple[Way, ...]
+    weight: float
+
+
+class Reasons(Table):
+    """The reasons of an explanation as rows: its supports, then the facts of its paths, step by step.
+
+    The value of a support is its influence; that of a path the share of its evidence, or its weight.
+    """
+
+    triple: Fact
+    split: Split | None
+    as_tail: Standing
+    as_head: Standing
+    supports: tuple[Support, ...]
+    routes: Sequence[Route | CarriedPath]
+
+    def _about(self) -> Mapping[str, object]:
+        return {
+            "triple": "  ".join(self.triple.labels),
+            "split": self.split or "new",
+            "rank": f"{self.as_tail.rank:,} among tails, {self.as_head.rank:,} among heads",
+        }
+
+    def _columns(self) -> Columns:
+        rows = [
+            _Reason("support", i, None, *_names(support.fact), None, support.influence)
+            for i, support in enumerate(self.supports, start=1)
+        ]
+        for i, route in enumerate(self.routes, start=1):
+            value = route.evidence.share if isinstance(route, Route) else route.weight
+            steps = enumerate(zip(route.facts, route.ways, strict=True), start=1)
+            rows += [_Reason("path", i, step, *_names(fact), way, value) for step, (fact, way) in steps]
+        return columns_of(_Reason, rows)
+
+
+@dataclass(frozen=True)
+class _Reason:
+    part: Literal["support", "path"]
+    number: int
+    step: int | None  # of a path
+    head: str
+    relation: str
+    tail: str
+    way: Way | None  # that a path takes through the fact
+    value: float
+
+
+def _names(fact: Fact) -> tuple[str, str, str]:
+    return fact.head, fact.relation, fact.tail
+
+
+@dataclass(frozen=True)
 class Neighbour:
     """An entity whose embedding is near: by cosine (1 is nearest) or by the row's distance (0 is)."""
 
@@ -59,8 +120,8 @@ class Neighbour:
     likeness: float
 
 
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, repr=False)
+class Explanation(Reasons):
     """What speaks for a triple: its ranks, supporting facts, paths, and entities like its ends."""
 
     triple: Fact
@@ -75,20 +136,8 @@ class Explanation:
     near_tail: tuple[Neighbour, ...]
 
 
-@dataclass(frozen=True)
-class CarriedPath:
-    r"""A path of the graph that a model of paths followed from head to tail.
-
-    ``weight`` is the mean of $\partial f / \partial w_{l,e}$ over its edges, each at the layer that takes it.
-    """
-
-    facts: tuple[Fact, ...]
-    ways: tuple[Way, ...]
-    weight: float
-
-
-@dataclass(frozen=True)
-class PathExplanation:
+@dataclass(frozen=True, repr=False)
+class PathExplanation(Reasons):
     """What of the graph carried the score of a triple in a model of paths: its computation itself.
 
     The influence of a support is what the score loses when the fact is left out of the graph, both ways.

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from modulekge.choices import FEW
 from modulekge.data.benchmarks import Split
 from modulekge.errors import ModulekgeError, QuestionError, RunError, to_install
 from modulekge.exports.vectors import Vectors, entity_vectors, query_vectors
+from modulekge.frames import Shown
 from modulekge.models.embedding import Embedding, Some
 from modulekge.models.scorer import batch_size
 from modulekge.run.checkpoint import weights_hash
@@ -36,8 +38,8 @@ class Nearest:
     scores: Float[Tensor, "b k"]
 
 
-@dataclass(frozen=True, eq=False)
-class EntityIndex:
+@dataclass(frozen=True, eq=False, repr=False)
+class EntityIndex(Shown):
     """An index (HNSW) of the entities of a run, asked with queries.
 
     It proposes ``expansion`` candidates for a question, and the model scores these exactly: scores are those
@@ -50,6 +52,9 @@ class EntityIndex:
     run: Run
     index: Any  # of usearch
     expansion: int = EXPANSION
+
+    def _about(self) -> Mapping[str, object]:
+        return {**self.run._about(), "expansion": self.expansion}
 
     @classmethod
     @torch.no_grad()

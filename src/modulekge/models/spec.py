@@ -27,7 +27,7 @@ from modulekge.shapes import Elements, Numbers
 Build = Callable[[Numbers, Numbers], Elements]  # scalars and vectors of entities to what is scored
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ModelSpec:
     r"""One row of Table 1: $(S, V, T_S, T_V)$ and the score of $T_{s_r}(s_h) \odot T_{v_r}(v_h)$."""
 
@@ -234,6 +234,9 @@ class ModelSpec:
             scaling=self.scaling.parametrized(parametrization),
             rotation=self.rotation.parametrized(parametrization),
         )
+
+    def __repr__(self) -> str:
+        return f"{self.name} ({', '.join(f'{column} {word}' for column, word in self.words().items())})"
 
     def words(self) -> dict[str, str]:
         """Return the row in words, from which :func:`row` makes it again."""

@@ -17,7 +17,8 @@ from torch.optim import Optimizer
 from modulekge.config import LEAST_RATE, Config, nested
 from modulekge.data.addition import Addition, enlarge
 from modulekge.data.batches import batches
-from modulekge.data.reading import named_facts, read_facts
+from modulekge.data.readers.tabular import Source, of_source
+from modulekge.data.reading import read_facts
 from modulekge.errors import ConfigError, RunError, TrainingError
 from modulekge.models.embedding import Embedding
 from modulekge.models.mixture import Mix
@@ -46,20 +47,21 @@ _MOST_SCORES, _LEAST_BATCH = 1 << 21, 32  # at once, so that a step on a large g
 
 def add(
     run: Run | str | Path,
-    data: str | Path | Iterable[Sequence[str]],
+    data: Source,
     out: str | Path | None = None,
     refresh: int = 0,
     settings: Mapping[str, Any] | None = None,
     columns: Sequence[str | int] | None = None,
-    labels: str | Path | None = None,
-    descriptions: str | Path | None = None,
+    labels: Source | None = None,
+    descriptions: Source | None = None,
     header: bool | None = None,
 ) -> Run:
     """Add facts to a trained run and return the new run that has them; the old one is not changed.
 
-    ``data`` is a file of triples, or triples of names. Ids, rows and so scores of what was known stay, and
-    what is new is fitted to them; ``refresh`` epochs then train all of it together. ``settings`` are dotted
-    keys of ``train``; ``columns``, ``labels``, ``descriptions`` and ``header`` are those of
+    ``data`` is a file of triples, or any table, list or graph of them. Ids, rows and so scores of what was
+    known stay, and what is new is fitted to them; ``refresh`` epochs then train all of it together. ``out``
+    is the folder of the new run, None: beside the old one. ``settings`` are dotted keys of ``train``;
+    ``data``, ``columns``, ``labels``, ``descriptions`` and ``header`` are those of
     :func:`modulekge.open_dataset`.
 
     >>> run = add("runs/demo", [("Atlantis", "borders", "Portugal")])  # doctest: +SKIP
@@ -67,12 +69,10 @@ def add(
     if refresh < 0:
         raise ConfigError(f"refresh = {refresh}: expected a number of epochs, 0 for none")
     source = run if isinstance(run, Run) else load(run)
-    if isinstance(data, str | Path):
-        chosen = None if columns is None else [str(column) for column in columns]
-        texts = Path(labels) if labels else None, Path(descriptions) if descriptions else None
-        facts = read_facts(Path(data), chosen, *texts, header, source.dataset)
-    else:
-        facts = named_facts(data)
+    chosen = None if columns is None else [str(column) for column in columns]
+    texts = of_source(labels), of_source(descriptions)
+    given = Path(data) if isinstance(data, str) else data
+    facts = read_facts(given, chosen, *texts, header, source.dataset)
     changes = [nested(key, value) for key, value in (settings or {}).items()]
     folder = fold_in(source, enlarge(source.dataset, facts), Path(out) if out else None, changes)
     for _ in train_on(folder, refresh):

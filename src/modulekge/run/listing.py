@@ -137,6 +137,17 @@ def best_record(records: Sequence[EpochRecord]) -> EpochRecord | None:
     return max((r for r in records if r.valid), key=lambda r: r.mrr or 0.0, default=None)
 
 
+def figures_of(folder: RunFiles) -> dict[str, float]:
+    """Return the MRR of valid and of test, as far as they are known."""
+    try:
+        valid, report = valid_figures(folder, folder.records()), folder.report()
+    except (ModulekgeError, OSError):  # of a run that is shown
+        return {}
+    return {
+        split: both["mrr"] for split, both in (("valid", valid), ("test", report and report.both)) if both
+    }
+
+
 def valid_figures(folder: RunFiles, records: Sequence[EpochRecord]) -> dict[str, float] | None:
     """Return the figures on valid of the weights that are kept.
 

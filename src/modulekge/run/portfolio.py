@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from modulekge.data.dataset import Dataset
+from modulekge.data.readers.tabular import Source
 from modulekge.data.registry import open_dataset
 from modulekge.errors import EndedError, RunError
 from modulekge.evaluation import mixing
@@ -23,10 +24,11 @@ from modulekge.run.folder import RunFolder
 from modulekge.run.load import Machine, Size
 from modulekge.run.mix import mix_runs
 from modulekge.run.plan import Plan, plan
+from modulekge.run.progress import Event, shown, unseen
 from modulekge.run.run import Run, load
 from modulekge.run.train import continue_run
 from modulekge.training.optimizers import pick_device
-from modulekge.training.records import EpochProgress, EpochRecord, curve
+from modulekge.training.records import EpochRecord, curve
 from modulekge.wording import duration
 
 NAME = "Mixture"  # of such a training, in place of a model's
@@ -42,7 +44,6 @@ _MIXED = 0.1  # share of the time, for mixing
 _GRACE = 1.1  # times its time, that a training may take to come to its end
 _RATE = 2e7  # messages of paths, or scores, that a thread of a CPU gives in a second
 
-Event = EpochProgress | EpochRecord
 Events = Generator[Event, None, None]
 Monitor = Callable[[RunFolder, Events], Iterable[Event]]
 
@@ -121,11 +122,16 @@ def candidates_folder(out: Path) -> Path:
 
 
 def train_mixture(
-    data: Dataset | str | Path = "world", out: str | Path = "runs/mixture", minutes: float | None = None
+    data: Dataset | Source = "world",
+    out: str | Path = "runs/mixture",
+    minutes: float | None = None,
+    *,
+    progress: bool = False,
 ) -> Run:
-    """Train several models on a graph in so many minutes, 5 to 15 unless told, and return their mixture.
+    """Train several models on a graph in so many minutes, None: 5 to 15, and return their mixture.
 
-    Left before its end, the same call goes on.
+    ``data`` and ``progress`` are those of :func:`modulekge.train`. Left before its end, the same call goes
+    on.
 
     >>> run = modulekge.train_mixture("my-graph.tsv", "runs/best", minutes=10)  # doctest: +SKIP
     """
@@ -133,7 +139,7 @@ def train_mixture(
     RunFolder.check_free(path)
     dataset = data if isinstance(data, Dataset) else open_dataset(data)
     portfolio = plan_portfolio(dataset, minutes)
-    tried = run_trials(portfolio, dataset, path)
+    tried = run_trials(portfolio, dataset, path, shown if progress else unseen)
     run, _ = mix_runs(runs_of(tried), path, iter, portfolio.most_scores, portfolio.told(tried))
     remove_trials(path)
     calibrate(run)
@@ -144,7 +150,7 @@ def run_trials(
     portfolio: Portfolio,
     dataset: Dataset,
     out: Path,
-    watch: Monitor = lambda folder, events: events,
+    watch: Monitor = unseen,
     stopped: Callable[[], bool] = lambda: False,
 ) -> list[Tried]:
     """Train what was planned, best first on return; what an earlier call has trained goes on from there.

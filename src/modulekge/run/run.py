@@ -1,5 +1,6 @@
 """A trained run: its graph, its settings, its model, and the scorer that answers with it."""
 
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -8,11 +9,12 @@ from pathlib import Path
 import torch
 
 from modulekge.config import Config
-from modulekge.data.benchmarks import Split
+from modulekge.data.benchmarks import SPLITS, Split
 from modulekge.data.dataset import Dataset
 from modulekge.errors import RunError
 from modulekge.evaluation import evaluate as ranking
 from modulekge.evaluation.report import Report
+from modulekge.frames import Shown
 from modulekge.models.embedding import Embedding
 from modulekge.models.mixture import Mix, Mixture, mixture_name
 from modulekge.models.model import Model
@@ -21,11 +23,12 @@ from modulekge.models.reranked import Reranked
 from modulekge.models.scorer import Scorer
 from modulekge.run.checkpoint import adjacency_of
 from modulekge.run.folder import RunFolder
+from modulekge.run.listing import figures_of
 from modulekge.workers import ALONE, Workers
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
+@dataclass(frozen=True, eq=False, repr=False)
+class Run(Shown):
     """A trained model with its graph and its settings."""
 
     folder: RunFolder
@@ -36,6 +39,16 @@ class Run:
     elsewhere: bool = False  # on another graph than the one it was trained on
     members: tuple["Run", ...] = ()  # of a mixture; its settings and its model are those of the first
     mix: Mix | None = None  # how much each of them counts
+
+    def _about(self) -> Mapping[str, object]:
+        graph, figures = self.dataset, {} if self.elsewhere else figures_of(self.folder)
+        sizes = f"{len(graph.entities):,} entities, {len(graph.relations):,} relations"
+        return {
+            "model": self.name,
+            "graph": f"{graph.name} ({sizes}, {sum(len(graph[split]) for split in SPLITS):,} triples)",
+            "MRR": ", ".join(f"{mrr:.4f} on {split}" for split, mrr in figures.items()) or "not measured",
+            "folder": self.folder.path,
+        }
 
     @cached_property
     def scorer(self) -> Scorer:

@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from functools import partial
@@ -11,13 +11,15 @@ from typing import Any
 
 from modulekge.config import Config, nested
 from modulekge.data.dataset import Dataset
+from modulekge.data.readers.tabular import Source
 from modulekge.data.registry import open_dataset
-from modulekge.errors import EndedError, RunError
+from modulekge.errors import DataError, EndedError, RunError
 from modulekge.models.spec import ModelSpec
 from modulekge.run.checkpoint import begin
 from modulekge.run.folder import RunFolder
 from modulekge.run.lock import only_one
 from modulekge.run.plan import check_asked, check_settings, plan
+from modulekge.run.progress import shown, unseen
 from modulekge.run.run import Run, load
 from modulekge.run.trackers import Tracker, Tracking, make_trackers
 from modulekge.training.ema import averaged
@@ -30,40 +32,71 @@ _CHECKPOINT_SECONDS = 60.0  # a crash costs at most this much training, and an e
 
 
 def train(
-    data: Dataset | str | Path = "world",
+    data: Dataset | Source = "world",
     model: ModelSpec | str | None = None,
     settings: Mapping[str, Any] | None = None,
     out: str | Path | None = None,
     track: Iterable[str] = (),
     minutes: float | None = None,
+    *,
+    columns: Sequence[str | int] | None = None,
+    labels: Source | None = None,
+    progress: bool = False,
 ) -> Run:
     """Train a model on a graph and return the run, also kept in the folder ``out``.
 
-    ``settings`` are dotted keys, such as ``{"train.epochs": 20, "model.k": 32}``; ``track`` names trackers,
-    such as ``["tensorboard"]``, that show the epochs as they come. With ``minutes``, settings are chosen for
-    so much time on this machine, and not by a recipe.
+    ``data`` is a name, a file, a table, a list or a graph, and ``columns`` and ``labels`` go with it: see
+    :func:`modulekge.open_dataset`. ``settings`` are dotted keys, such as ``{"train.epochs": 20}``, and
+    ``track`` names trackers, such as ``["tensorboard"]``. With ``progress`` a bar is shown, in a notebook
+    too; without it nothing is.
+
+    What is None is chosen. ``model``: ModulE-HH. ``settings``: by the recipe of this graph and model, else by
+    rules, from the size of the graph and this machine. ``out``: a new folder under runs/. ``minutes``: as
+    long as the settings take; where they are given, rules choose settings for so much time, and no recipe.
+    ``columns``: by their titles. ``labels``: those that come with the data, else the names.
+
+    >>> run = modulekge.train("world", "ModulE-HH", {"train.epochs": 20}, progress=True)  # doctest: +SKIP
+    >>> run = modulekge.train(frame, columns=("from", "kind", "to"), minutes=5)  # doctest: +SKIP
     """
     layers = [nested(key, value) for key, value in (settings or {}).items()]
     check_asked(model, layers)
     if out:
         RunFolder.check_free(Path(out))
-    dataset = data if isinstance(data, Dataset) else open_dataset(data)
-    config = plan(dataset, model, layers, minutes=minutes).config
+    if not isinstance(data, Dataset):
+        data = open_dataset(data, columns=columns, labels=labels)
+    elif columns is not None or labels is not None:
+        raise DataError(f"{data.name}: is a data set already; give columns and labels to open_dataset")
+    config = plan(data, model, layers, minutes=minutes).config
     path = Path(out) if out else default_folder(config.data, config.model.name)
     trackers = make_trackers(track, path) if workers().is_main else {}
-    workers().on_main(lambda: RunFolder.create(path, config, dataset))
-    return _to_the_end(RunFolder(path), {}, trackers)
+    workers().on_main(lambda: RunFolder.create(path, config, data))
+    return _to_the_end(RunFolder(path), {}, trackers, progress)
 
 
-def resume(run: str | Path, settings: Mapping[str, Any] | None = None, track: Iterable[str] = ()) -> Run:
-    """Go on with a run that was interrupted, or that should train for longer: ``{"train.epochs": 200}``."""
+def resume(
+    run: str | Path,
+    settings: Mapping[str, Any] | None = None,
+    track: Iterable[str] = (),
+    *,
+    progress: bool = False,
+) -> Run:
+    """Go on with a run that was interrupted, or that should train for longer: ``{"train.epochs": 200}``.
+
+    ``settings`` that are None stay as they are; ``track`` and ``progress`` are those of :func:`train`.
+
+    >>> run = modulekge.resume("runs/demo", {"train.epochs": 200})  # doctest: +SKIP
+    """
     folder = RunFolder.existing(Path(run))
-    return _to_the_end(folder, settings or {}, make_trackers(track, folder.path) if workers().is_main else {})
+    trackers = make_trackers(track, folder.path) if workers().is_main else {}
+    return _to_the_end(folder, settings or {}, trackers, progress)
 
 
-def _to_the_end(folder: RunFolder, settings: Mapping[str, Any], trackers: Mapping[str, Tracker]) -> Run:
+def _to_the_end(
+    folder: RunFolder, settings: Mapping[str, Any], trackers: Mapping[str, Tracker], progress: bool
+) -> Run:
+    events = continue_run(folder, [nested(key, value) for key, value in settings.items()])
     with Tracking(folder, trackers, warnings.warn) as tracking:
-        for event in continue_run(folder, [nested(key, value) for key, value in settings.items()]):
+        for event in (shown if progress else unseen)(folder, events):
             tracking.feed(event)
     return load(folder.path)
 

@@ -1,6 +1,6 @@
 """A run that answers compound questions, by name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -30,6 +30,7 @@ from modulekge.choices import FEW
 from modulekge.data.filter_index import FilterIndex
 from modulekge.errors import QuestionError
 from modulekge.evaluation.odds import questions_at_once
+from modulekge.frames import Columns, Shown, Table
 from modulekge.run.run import Run, load
 from modulekge.shapes import Ids, Scores
 
@@ -49,6 +50,9 @@ class WitnessLink:
     negated: bool  # the question wants it not to hold
     names: tuple[str, str, str]  # of head, relation and tail: labels may be shared
 
+    def __str__(self) -> str:
+        return f"{'not ' if self.negated else ''}{self.head} {self.relation} {self.tail}"
+
 
 @dataclass(frozen=True)
 class CompoundAnswer:
@@ -63,8 +67,8 @@ class CompoundAnswer:
     links: list[WitnessLink]
 
 
-@dataclass(frozen=True)
-class CompoundAnswers:
+@dataclass(frozen=True, repr=False)
+class CompoundAnswers(Table):
     """The best answers to a compound question, and what their probabilities are made of."""
 
     answers: list[CompoundAnswer]
@@ -73,9 +77,19 @@ class CompoundAnswers:
     t_norm: str
     threshold: float  # links and answers below it count as impossible
 
+    def _about(self) -> Mapping[str, object]:
+        count = "" if self.possible is None else f" of {self.possible:,} possible"
+        return {"answers": f"{len(self.answers):,}{count}", "probabilities": self.probabilities}
 
-@dataclass(frozen=True, eq=False)
-class Asker:
+    def _columns(self) -> Columns:
+        types = dict.fromkeys(("name", "label", "because"), str)
+        return {"rank": int, **types, "probability": float, "known": bool}, [
+            {**vars(answer), "because": "; ".join(map(str, answer.links))} for answer in self.answers
+        ]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Asker(Shown):
     """A run that answers compound questions; what it works out for one helps the next.
 
     Facts of all splits are known. Probabilities are calibrated where the run is, else a softmax that nobody
@@ -94,6 +108,9 @@ class Asker:
     threshold: float = THRESHOLD  # links and answers that are less probable count as impossible
     most_scores: int = MOST_SCORES  # worked out for one question; what takes more is refused
     predictor: Predictor | None = field(default=None, repr=False)  # of the same run, where there is one
+
+    def _about(self) -> Mapping[str, object]:
+        return self.run._about()
 
     def __post_init__(self) -> None:
         check_types(self.types)

@@ -7,6 +7,7 @@ from modulekge.data.readers.tables import ROLES
 from modulekge.errors import DataError
 from modulekge.suggest import nearest
 
+COLUMNS = "--columns (columns= in Python)"  # what chooses them
 _LETTERS = (("h", "r", "t"), ("s", "p", "o"))
 _WORDS = {
     "head": "head subject subj source src from start",
@@ -67,7 +68,7 @@ def undecided(place: str, titles: Sequence[str]) -> DataError:
     """Say what the columns are and how to choose three of them."""
     return DataError(
         f"{place}: which of the {len(titles)} columns {listed(titles)} are head, relation and tail? "
-        "choose with --columns, by name or number, such as --columns 1,2,3"
+        f"choose with {COLUMNS}, by name or number, such as 1,2,3"
     )
 
 

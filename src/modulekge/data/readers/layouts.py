@@ -1,7 +1,7 @@
 """Folders of splits as the tools of the field write them; a layout is a row."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -12,10 +12,10 @@ from modulekge.data.readers.files import ENDINGS, TEXT_ENDINGS, read_file
 from modulekge.data.readers.headers import Header
 from modulekge.data.readers.id_maps import IdMap, Top, check_count, read_numbering
 from modulekge.data.readers.labels import Kind, read_texts
-from modulekge.data.readers.tables import ROLES, Graph
+from modulekge.data.readers.tables import ROLES, Graph, joined
 from modulekge.errors import DataError
 
-_STEMS = (("train",), ("valid", "validation", "dev"), ("test",))
+STEMS = (("train",), ("valid", "validation", "dev"), ("test",))
 _ENTITY_LABELS = ("labels", "entity_strings")
 _RELATION_LABELS = ("relation_labels", "relation_strings")
 _DESCRIPTIONS = ("descriptions",)
@@ -86,17 +86,12 @@ def read_folder(folder: Path, columns: Sequence[str] | None = None, header: Head
     graphs = [read_file(paths[0], columns, header)]
     header = graphs[0].header if header is None else header
     graphs += [read_file(path, columns, header) for path in paths[1:]]
-    labels = {name: text for graph in reversed(graphs) for name, text in graph.labels.items()}
-    said = {name: text for graph in reversed(graphs) for name, text in graph.descriptions.items()}
-    entities, relations, told = _beside(folder)
-    return Graph(
-        tuple(graph.splits[0] for graph in graphs),
-        {**labels, **entities},
-        {**labels, **relations},
-        {**said, **told},
-        tuple(note for graph in graphs for note in graph.notes),
-        graphs[0].header,
-        any(graph.blank for graph in graphs),
+    found, (entities, relations, told) = joined(graphs), _beside(folder)
+    return replace(
+        found,
+        labels={**found.labels, **entities},
+        relation_labels={**found.relation_labels, **relations},
+        descriptions={**found.descriptions, **told},
     )
 
 
@@ -116,18 +111,18 @@ def _found(folder: Path, name: str) -> Path | None:
 
 def splits_present(folder: Path) -> list[Path]:
     """Return the files of splits that a folder has, of any format."""
-    return [path for stems in _STEMS for path in _present(folder, stems)]
+    return [path for stems in STEMS for path in _present(folder, stems)]
 
 
 def _split_files(folder: Path) -> list[Path]:
     """Return the files of train, valid and test, or of train where the others are absent both."""
-    found = [_present(folder, stems) for stems in _STEMS]
+    found = [_present(folder, stems) for stems in STEMS]
     for paths in found:
         if len(paths) > 1:
             raise DataError(f"{folder}: {paths[0].name} and {paths[1].name} both exist; keep one")
     if found[0] and not any(found[1:]):
         return found[0]
-    for stems, paths in zip(_STEMS, found, strict=True):
+    for stems, paths in zip(STEMS, found, strict=True):
         if not paths:
             raise DataError(
                 f"{folder}: no {stems[0]} file; expected {stems[0]} with .txt, .tsv, .csv, .jsonl, .parquet, "

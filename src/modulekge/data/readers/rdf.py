@@ -1,13 +1,14 @@
-"""RDF: N-Triples and Turtle, streamed; literals are no entities, but some are kept for people."""
+"""RDF: N-Triples, Turtle, and stores in memory; literals are no entities, but some are kept for people."""
 
 import importlib
 import re
 from codecs import BOM_UTF8
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from io import BufferedIOBase
+from operator import attrgetter, methodcaller
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from modulekge.data.readers.labels import Kind
 from modulekge.data.readers.lines import LONGEST, open_bytes
@@ -27,57 +28,94 @@ _KINDS: dict[str, Kind] = {
 _ANONYMOUS = re.compile(r"[1-9a-f][0-9a-f]{20,31}")
 
 
+class Terms(NamedTuple):
+    """The classes by which a library tells the terms of RDF apart, and how it writes what they stand for."""
+
+    literal: type
+    blank: type
+    about: type  # of a triple, or a graph, that stands in place of a node
+    value: Callable[[Any], str]
+    syntax: Callable[[Any], str]  # with the marks that tell it from all other terms
+
+
 def read_rdf(path: Path, syntax: Syntax) -> Graph:
     """Read the triples between IRIs and blank nodes; the others are counted, and texts are kept.
 
     Of the labels of a node the first counts, one in English or without a language before any other;
     likewise of its descriptions.
     """
-    reader = _Reader(path, syntax)
-    table = gathered(reader.triples())
-    labels, descriptions = reader.texts("label"), reader.texts("description")
-    return Graph((table,), labels, labels, descriptions, reader.notes(), blank=True)
+    return _Reader(str(path), _oxigraph(), path.name if syntax == "TURTLE" else "").graph(
+        _parsed(path, syntax)
+    )
+
+
+def read_store(where: str, store: Iterable[Any], library: str) -> Graph:
+    """Read a graph or store of pyoxigraph or rdflib, all its named graphs as one.
+
+    It has no order of its own; triples are sorted, so that equal graphs give equal data sets.
+    """
+    terms = _oxigraph() if library == "pyoxigraph" else _rdflib()
+    triples = {tuple(map(terms.syntax, triple)): triple for triple in (tuple(t)[:3] for t in store)}
+    return _Reader(where, terms).graph(triples[key] for key in sorted(triples))
+
+
+def _oxigraph() -> Terms:
+    rdf = rdf_module()
+    return Terms(rdf.Literal, rdf.BlankNode, rdf.Triple, attrgetter("value"), str)
+
+
+def _rdflib() -> Terms:
+    rdf = importlib.import_module("rdflib")  # which what is read is of
+    return Terms(rdf.Literal, rdf.BNode, rdf.Graph, str, methodcaller("n3"))
+
+
+def _parsed(path: Path, syntax: Syntax) -> Iterator[Any]:
+    """Yield what the parser finds in a file; its errors are said with the line."""
+    rdf, read = rdf_module(), 0
+    try:
+        with open_bytes(path) as file:
+            for triple in rdf.parse(_Bounded(file), getattr(rdf.RdfFormat, syntax)):
+                yield triple.subject, triple.predicate, triple.object
+                read += 1
+    except SyntaxError as error:
+        found = error.msg.split(": ", 1)[-1]
+        raise DataError(f"{path}:{error.lineno}: {found}; mend the line or remove it") from None
+    except (EOFError, OSError, MemoryError) as error:
+        after = f"{path}: after triple {read:,}: {error}"
+        raise DataError(f"{after}; the file is damaged, or a line has no end") from None
 
 
 class _Reader:
-    """One pass over a file, and what it meets besides triples between nodes."""
+    """One pass over triples, and what it meets besides those between nodes."""
 
-    def __init__(self, path: Path, syntax: Syntax) -> None:
-        self.path, self.syntax, self.rdf = path, syntax, rdf_module()
-        self.read = self.literals = self.about = 0
+    def __init__(self, where: str, terms: Terms, file: str = "") -> None:
+        self.where, self.terms, self.file = where, terms, file
+        self.literals = self.about = 0
         self.shown: Counter[Kind] = Counter()
         self.found: dict[tuple[Kind, str], tuple[bool, str]] = {}  # whether for an English reader; the text
         self.anonymous: dict[str, str] = {}
 
-    def triples(self) -> Iterator[tuple[str, str, str]]:
-        with open_bytes(self.path) as file:
-            for triple in self._parsed(file):
-                self.read += 1
-                if isinstance(triple.object, self.rdf.Literal):
-                    self._count_literal(triple)
-                elif isinstance(triple.object, self.rdf.Triple):
-                    self.about += 1
-                else:
-                    yield self._name(triple.subject), triple.predicate.value, self._name(triple.object)
+    def graph(self, triples: Iterable[tuple[Any, ...]]) -> Graph:
+        table = gathered(self._between_nodes(triples))
+        labels, descriptions = self.texts("label"), self.texts("description")
+        return Graph((table,), labels, labels, descriptions, self.notes(), blank=True)
 
-    def _parsed(self, file: Any) -> Iterator[Any]:
-        """Yield what the parser finds; its errors are said with the line."""
-        try:
-            yield from self.rdf.parse(_Bounded(file), getattr(self.rdf.RdfFormat, self.syntax))
-        except SyntaxError as error:
-            found = error.msg.split(": ", 1)[-1]
-            raise DataError(f"{self.path}:{error.lineno}: {found}; mend the line or remove it") from None
-        except (EOFError, OSError, MemoryError) as error:
-            after = f"{self.path}: after triple {self.read:,}: {error}"
-            raise DataError(f"{after}; the file is damaged, or a line has no end") from None
+    def _between_nodes(self, triples: Iterable[tuple[Any, ...]]) -> Iterator[tuple[str, str, str]]:
+        for subject, predicate, thing in triples:
+            if isinstance(thing, self.terms.literal):
+                self._count_literal(subject, predicate, thing)
+            elif isinstance(thing, self.terms.about):
+                self.about += 1
+            else:
+                yield self._name(subject), self.terms.value(predicate), self._name(thing)
 
-    def _count_literal(self, triple: Any) -> None:
+    def _count_literal(self, subject: Any, predicate: Any, literal: Any) -> None:
         self.literals += 1
-        kind = _KINDS.get(triple.predicate.value)
+        kind = _KINDS.get(self.terms.value(predicate))
         if kind is None:
             return
         self.shown[kind] += 1
-        key, text, language = (kind, self._name(triple.subject)), triple.object.value, triple.object.language
+        key, text, language = (kind, self._name(subject)), self.terms.value(literal), literal.language
         good = language is None or language.lower().split("-")[0] == "en"
         if text and (key not in self.found or (good and not self.found[key][0])):
             self.found[key] = good, text
@@ -87,11 +125,11 @@ class _Reader:
 
     def _name(self, node: Any) -> str:
         """An IRI as it is; a blank node as _: and its id, or where it has none, the file and a number."""
-        name: str = node.value
-        if not isinstance(node, self.rdf.BlankNode):
+        name = self.terms.value(node)
+        if not isinstance(node, self.terms.blank):
             return name
-        if self.syntax == "TURTLE" and _ANONYMOUS.fullmatch(name):
-            name = self.anonymous.setdefault(name, f"{self.path.name}-{len(self.anonymous) + 1}")
+        if self.file and _ANONYMOUS.fullmatch(name):
+            name = self.anonymous.setdefault(name, f"{self.file}-{len(self.anonymous) + 1}")
         return f"_:{name}"
 
     def notes(self) -> tuple[str, ...]:
@@ -99,9 +137,9 @@ class _Reader:
         if self.literals:
             kinds = " and ".join(f"{count:,} of them {kind}s" for kind, count in self.shown.items())
             shown = f", {kinds}, which are shown" if kinds else ""
-            found.append(f"{self.path}: {_left_out(self.literals, 'with a literal')}{shown}")
+            found.append(f"{self.where}: {_left_out(self.literals, 'with a literal')}{shown}")
         if self.about:
-            found.append(f"{self.path}: {_left_out(self.about, 'about triples')}")
+            found.append(f"{self.where}: {_left_out(self.about, 'about triples')}")
         return tuple(found)
 
 

@@ -1,7 +1,7 @@
 """Triples as text: a table with the columns head, relation and tail, each distinct name kept once."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import pyarrow as pa
@@ -25,7 +25,25 @@ class Graph:
     descriptions: Mapping[str, str] = field(default_factory=dict)  # of entities
     notes: tuple[str, ...] = ()  # what was left out, for people
     header: tuple[str, ...] = ()  # the titles of a first row that was taken for a header
+    skipped: int = 0  # rows of a list before its first triple: a header
     blank: bool = False  # whether names that begin with _: are blank nodes, which other files do not know
+
+
+def joined(graphs: Sequence[Graph]) -> Graph:
+    """Return graphs of one split each as one of all of them; of two texts of a name the first counts."""
+
+    def texts(kind: str) -> dict[str, str]:
+        return {name: text for graph in reversed(graphs) for name, text in getattr(graph, kind).items()}
+
+    return replace(
+        graphs[0],
+        splits=tuple(table for graph in graphs for table in graph.splits),
+        labels=texts("labels"),
+        relation_labels=texts("relation_labels"),
+        descriptions=texts("descriptions"),
+        notes=tuple(note for graph in graphs for note in graph.notes),
+        blank=any(graph.blank for graph in graphs),
+    )
 
 
 def gathered(rows: Iterable[tuple[str, str, str]]) -> pa.Table:
