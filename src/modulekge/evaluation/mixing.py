@@ -55,23 +55,22 @@ def fit(
 ) -> Fitted:
     """Fit the weights of members on valid; where they do not help, the best member has all the weight."""
     dataset.check_split("valid", "to fit weights on")
-    questions = dataset.with_inverses(fitted_triples(scorers, dataset, most_scores))
-    order = torch.randperm(len(questions), generator=torch.Generator().manual_seed(0))
-    questions = questions[order]
+    triples = fitted_triples(scorers, dataset, most_scores)
+    triples = triples[torch.randperm(len(triples), generator=torch.Generator().manual_seed(0))]
+    fitted = dataset.with_inverses(triples[: min(len(triples) - 1, round(_FITTED * len(triples))) or 1])
+    checked = dataset.with_inverses(triples[len(fitted) // 2 :] if len(triples) > 1 else triples)
     grid = weightings(len(scorers))
-    scale = _scales(scorers, questions[:_SCALED])
-    gains = torch.cat(list(watch(_gains(scorers, questions, dataset.known, grid / scale))))
-    count = min(len(questions) - 1, round(_FITTED * len(questions))) or 1
-    chosen = choose(gains[:count], questions[:count, 1], scorers[0].n_relations)
-    rest = gains[count:] if count < len(gains) else gains
-    relations = questions[-len(rest) :, 1]
-    mixed = float(rest.gather(1, chosen[relations][:, None]).mean())
+    scale = _scales(scorers, fitted[torch.linspace(0, len(fitted) - 1, min(len(fitted), _SCALED)).long()])
+    asked = _gains(scorers, torch.cat([fitted, checked]), dataset.known, grid / scale)
+    gains, rest = torch.cat(list(watch(asked))).split([len(fitted), len(checked)])
+    chosen = choose(gains, fitted[:, 1], scorers[0].n_relations)
+    mixed = float(rest.gather(1, chosen[checked[:, 1]][:, None]).mean())
     single = [int((grid[:, m] == 1).nonzero()) for m in range(len(scorers))]
     alone = tuple(rest[:, single].mean(0).tolist())
-    best = int(gains[:count, single].mean(0).argmax())
+    best = int(gains[:, single].mean(0).argmax())
     if mixed <= alone[best]:
         chosen = torch.full_like(chosen, single[best])
-    return Fitted(Mix(grid[chosen], scale), alone, mixed, best, count, len(rest))
+    return Fitted(Mix(grid[chosen], scale), alone, mixed, best, len(fitted), len(checked))
 
 
 def fitted_triples(scorers: Sequence[Scorer], dataset: Dataset, most_scores: int = MOST_SCORES) -> Triples:
