@@ -181,7 +181,8 @@ def check_paths(name: str, dataset: Dataset, aggregation: str) -> tuple[float, f
         model = model.to(device)
         adjacency, batch = model.adjacency.to(model.device), dataset.questions("train")[:BATCH].to(device)
         heads, relations, tails = batch.unbind(1)
-        scores = model(heads, relations, adjacency.without(adjacency.groups(heads, relations, tails)))
+        kept = adjacency.outside(adjacency.groups(heads, relations, tails))
+        scores = model(heads, relations, adjacency.only(kept))
         F.cross_entropy(scores, tails).backward()
         gradients = [t.grad.flatten().cpu() for t in model.parameters() if t.grad is not None]
         results.append((scores.detach().cpu(), torch.cat(gradients)))

@@ -33,7 +33,7 @@ class PathQuestion:
     def kept(self) -> Bool[Tensor, " edges"]:
         """Which edges are not left out."""
         adjacency, triple = self.model.adjacency, torch.tensor([self.triple])
-        return ~torch.isin(adjacency.left_out, adjacency.groups(*triple.unbind(1)))
+        return adjacency.outside(adjacency.groups(*triple.unbind(1)))
 
     @cached_property
     def facts(self) -> Int[Tensor, " edges"]:

@@ -100,9 +100,9 @@ class Adjacency:
         found: Tensor = self.left_out[places[there]].unique()
         return found
 
-    def without(self, groups: Int[Tensor, " _groups"]) -> "Adjacency":
-        """Return the graph without the edges of these numbers."""
-        return self.only(~torch.isin(self.left_out, groups))
+    def outside(self, groups: Int[Tensor, " _groups"]) -> Bool[Tensor, " edges"]:
+        """Mark the edges that are not of these numbers, in the order of their messages."""
+        return ~torch.isin(self.left_out, groups)
 
     def only(self, keep: Bool[Tensor, " edges"]) -> "Adjacency":
         """Return the graph of the edges that are marked, in the order of their messages."""

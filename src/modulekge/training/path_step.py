@@ -99,7 +99,7 @@ class PathStep:
             count = int(adjacency.left_out.max()) + 1
             drawn = torch.rand(count, generator=self._generator, device=groups.device) < share
             groups = torch.cat([groups, drawn.nonzero()[:, 0]])
-        return ~torch.isin(adjacency.left_out, groups)
+        return adjacency.outside(groups)
 
     def _known(self, batch: Triples) -> Bool[Tensor, "b e"]:
         """Say which entities answer each question in train, but for the one asked for: none competes."""
