@@ -17,6 +17,7 @@ from modulekge.cli.data import data_app
 from modulekge.config import ModelConfig
 from modulekge.data.synthetic.patterns import PATTERNS
 from modulekge.exports.formats import FORMATS
+from modulekge.exports.rdf import SYNTAXES
 from modulekge.run.rows import WRITERS
 from modulekge.run.trackers import TRACKERS
 from modulekge.studies.catalogue import STUDIES
@@ -79,6 +80,7 @@ def test_the_names_that_are_offered_are_those_there_are():
     assert tuple(FORMATS) == choices.EXPORT_FORMATS
     assert tuple(UNIT_PARAMETRIZATIONS) == choices.PARAMETRIZATIONS
     assert ModelConfig().parametrization in choices.PARAMETRIZATIONS
+    assert tuple(SYNTAXES) == choices.RDF_FILES
     assert tuple(SPACES) == choices.SEARCH_SPACES
     assert tuple(STUDIES) == choices.STUDIES
     assert tuple(PATTERNS) == choices.SYNTHETIC_PATTERNS

@@ -3,6 +3,7 @@
 FEW = 10  # answers, where it is not said how many
 EXPORT_FORMATS = ("numpy", "parquet", "word2vec", "hub", "index", "rdf")
 PARAMETRIZATIONS = ("normalised", "exponential", "angles")
+RDF_FILES = (".nt", ".ttl")
 PICTURES = (".png", ".svg")
 SEARCH_SPACES = ("paper", "wide", "paths")
 STUDIES = (

@@ -193,18 +193,23 @@ class Predictor:
         k: int = 100,
         watch: Watch = iter,
         types: Types = "constrained",
+        min_probability: float = 0.0,
     ) -> list[Link]:
         """Return the ``k`` most probable new triples of some relations, or of all, over the whole graph.
 
         They are ranked by the probability of their tail: scores of different questions cannot be compared.
         What no fact of a relation shows is left out: a second answer where each question has one, loops, and,
         unless ``types="any"``, heads and tails of a type that the relation does not hold there.
-        ``watch`` may show the chunks of heads as they pass.
+        ``min_probability`` leaves out what is less probable. ``watch`` may show the chunks of heads as they
+        pass.
         """
         if k < 1:
             raise QuestionError(f"k = {k}: ask for at least one link")
+        if not 0 <= min_probability <= 1:
+            raise QuestionError(f"min_probability = {min_probability:g}: expected a number between 0 and 1")
         scorer, dataset, ids = self.run.scorer, self.run.dataset, self._relation_ids(relations)
-        chunks = links_in_chunks(scorer, dataset, self._calibrated(), ids, k, self._constraints(types))
+        calibration, constraints = self._calibrated(), self._constraints(types)
+        chunks = links_in_chunks(scorer, dataset, calibration, ids, k, constraints, min_probability)
         return self.score_ids(best_links(watch(chunks), k))
 
     def link_candidates(
