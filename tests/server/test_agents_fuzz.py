@@ -49,6 +49,7 @@ def arguments(schema):
     return meant | some | st.dictionaries(st.text(), JSON, max_size=3)
 
 
+@pytest.mark.filterwarnings("ignore:Do not use the `random` module")  # these strategies do not use it
 def test_no_call_gives_a_traceback(folder, capsys):
     growing = GrowingRun(Service.open([folder], torch.device("cpu"))["kin"])
     agent, answered, refused = Agent(make_server(growing)), set(), set()

@@ -32,6 +32,7 @@ from modulekge.training.optimizers import pick_device
 from modulekge.version import __version__
 
 PATH = "/mcp"
+_SHOWN = 80  # characters of an argument's name that are repeated
 
 
 def make_server(run: GrowingRun, writable: bool = False) -> "Server[Any]":
@@ -100,7 +101,8 @@ async def _called(
 
 def _invalid(error: ValidationError) -> str:
     found = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    return f"{field_at(found['loc']) or 'the arguments'}: {found['msg']}; see the schema of the tool"
+    field = " ".join((field_at(found["loc"]) or "").split())[:_SHOWN] or "the arguments"
+    return f"{field}: {found['msg']}; see the schema of the tool"
 
 
 def _failed(message: str) -> CallToolResult:
