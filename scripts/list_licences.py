@@ -25,7 +25,10 @@ def needed() -> dict[str, list[str]]:
         name: words for name, words in project["optional-dependencies"].items() if name not in DEVELOPERS
     }
     groups = {"always": project["dependencies"], **extras}
-    return {name: [NAME.match(word)[0] for word in words] for name, words in groups.items()}
+    return {
+        name: [NAME.match(word)[0] for word in words if not word.startswith(f"{project['name']}[")]
+        for name, words in groups.items()
+    }
 
 
 def licence(name: str) -> str:

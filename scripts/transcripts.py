@@ -28,7 +28,16 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
-DOCUMENTS = ("tutorial", "answers", "compound", "explanations", "changing-graphs", "exports", "http")
+DOCUMENTS = (
+    "tutorial",
+    "answers",
+    "compound",
+    "explanations",
+    "changing-graphs",
+    "exports",
+    "http",
+    "agents",
+)
 _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 _MEASURED = re.compile(
     r"(?:-?\d[\d,]*(?:\.\d+)? ?(?:s|ms|min|h|days?|GiB|MiB|seconds?|minutes?|hours?)\b ?)+"

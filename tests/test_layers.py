@@ -36,8 +36,9 @@ WEB = {
     "pydantic",
     "starlette",
     "uvicorn",
-}  # the extra "serve"; two files import it, and the program only these
-WEB_FILES = {"http.py", "requests.py", "server.py"}
+    "mcp",
+}  # the extras "serve" and "agents"; these files import them, and the program only these
+WEB_FILES = {"http.py", "mcp.py", "requests.py", "server.py", "tools.py"}
 KERNELS = {
     "distance_triton.py",
     "entities_triton.py",

@@ -17,6 +17,7 @@ from modulekge.cli.data import data_app
 from modulekge.config import ModelConfig
 from modulekge.data.synthetic.patterns import PATTERNS
 from modulekge.exports.formats import FORMATS
+from modulekge.exports.rdf import SYNTAXES
 from modulekge.run.rows import WRITERS
 from modulekge.run.trackers import TRACKERS
 from modulekge.studies.catalogue import STUDIES
@@ -31,12 +32,13 @@ sys.argv = ["modulekge", *sys.argv[1:]]
 try:
     main()
 finally:
-    print("heavy:", *sorted({"torch", "numpy", "pyarrow"} & sys.modules.keys()), file=sys.stderr)
+    print("heavy:", *sorted({"torch", "numpy", "pyarrow", "mcp"} & sys.modules.keys()), file=sys.stderr)
 """
 COMMANDS = (
     ["--help"],
     ["--version"],
     ["train", "--help"],
+    ["mcp", "--help"],
     ["reproduce", "--help"],
     ["data", "synth", "--help"],
     ["runs"],
@@ -59,7 +61,7 @@ def test_pytorch_is_not_imported(words, tmp_path):
     (tmp_path / "runs").mkdir()
     done = started(*words, cwd=tmp_path)
     assert done.stderr.splitlines()[-1] == "heavy:"
-    assert done.returncode == (0 if words in COMMANDS[:8] else 2)
+    assert done.returncode == (0 if words in COMMANDS[:9] else 2)
 
 
 def test_a_question_takes_pytorch_but_not_what_reads_tables(tmp_path):
@@ -79,6 +81,7 @@ def test_the_names_that_are_offered_are_those_there_are():
     assert tuple(FORMATS) == choices.EXPORT_FORMATS
     assert tuple(UNIT_PARAMETRIZATIONS) == choices.PARAMETRIZATIONS
     assert ModelConfig().parametrization in choices.PARAMETRIZATIONS
+    assert tuple(SYNTAXES) == choices.RDF_FILES
     assert tuple(SPACES) == choices.SEARCH_SPACES
     assert tuple(STUDIES) == choices.STUDIES
     assert tuple(PATTERNS) == choices.SYNTHETIC_PATTERNS

@@ -3,10 +3,11 @@
 FEW = 10  # answers, where it is not said how many
 EXPORT_FORMATS = ("numpy", "parquet", "word2vec", "hub", "index", "rdf")
 PARAMETRIZATIONS = ("normalised", "exponential", "angles")
+RDF_FILES = (".nt", ".ttl")
 PICTURES = (".png", ".svg")
 SEARCH_SPACES = ("paper", "wide", "paths")
 STUDIES = (
-    "results", "ablation", "relations", "size", "convergence", "extended", "best", "interpretations",
+    "results", "ablation", "relations", "size", "convergence", "extended", "best", "interpretations", "paths",
 )  # fmt: skip
 SYNTHETIC_PATTERNS = ("symmetric", "inverse", "composed", "hierarchical", "random")
 T_NORMS = ("product", "godel", "lukasiewicz")

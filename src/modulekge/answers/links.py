@@ -42,10 +42,12 @@ def links_in_chunks(
     relations: Iterable[int],
     k: int,
     types: TypeConstraints | None = None,
+    least: float = 0.0,
 ) -> Iterator[Chunk]:
     """Score chunks of heads against all entities; yield the ``k`` best new triples of each.
 
     With types, only heads and tails that the relation can hold; rivals in a probability stay all entities.
+    Those that are less probable than ``least`` are left out.
     """
     device, count = scorer.device, scorer.n_entities
     known, irreflexive = dataset.known.to(device), dataset.irreflexive.to(device)
@@ -63,13 +65,13 @@ def links_in_chunks(
             old = marked(known, heads, asked, scores) | loops(irreflexive, heads, asked, scores)
             chances = calibration.probability(log_odds(scores, old), asked).nan_to_num(-1)
             chances[old | full[heads] | taken] = -1
-            yield _chunk(chances, heads, relation, k)
+            yield _chunk(chances, heads, relation, k, least)
 
 
-def _chunk(chances: Scores, heads: Ids, relation: int, k: int) -> Chunk:
+def _chunk(chances: Scores, heads: Ids, relation: int, k: int, least: float) -> Chunk:
     """Keep the best of what is not closed, which has a probability below 0."""
     top = chances.flatten().topk(min(k, chances.numel()))
-    places = top.indices[top.values >= 0]
+    places = top.indices[top.values >= least]
     rows, tails = places // chances.shape[1], places % chances.shape[1]
     triples = torch.stack([heads[rows], torch.full_like(rows, relation), tails], 1)
     return Chunk(len(heads), triples.cpu(), chances[rows, tails].cpu())

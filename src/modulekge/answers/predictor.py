@@ -197,27 +197,41 @@ class Predictor(Shown):
         k: int = 100,
         watch: Watch = iter,
         types: Types = "constrained",
+        min_probability: float = 0.0,
     ) -> Links:
         """Return the ``k`` most probable new triples of some relations, or of all, over the whole graph.
 
         They are ranked by the probability of their tail: scores of different questions cannot be compared.
         What no fact of a relation shows is left out: a second answer where each question has one, loops, and,
         unless ``types="any"``, heads and tails of a type that the relation does not hold there.
-        ``watch`` may show the chunks of heads as they pass.
+        ``min_probability`` leaves out what is less probable. ``watch`` may show the chunks of heads as they
+        pass.
         """
+        return self.links_of_ids(self._relation_ids(relations), k, watch, types, min_probability)
+
+    def links_of_ids(
+        self, relations: Sequence[int], k: int, watch: Watch, types: Types, min_probability: float
+    ) -> Links:
+        """Return the most probable new triples of relations by ids."""
         if k < 1:
             raise QuestionError(f"k = {k}: ask for at least one link")
-        scorer, dataset, ids = self.run.scorer, self.run.dataset, self._relation_ids(relations)
-        chunks = links_in_chunks(scorer, dataset, self._calibrated(), ids, k, self._constraints(types))
+        if not 0 <= min_probability <= 1:
+            raise QuestionError(f"min_probability = {min_probability:g}: expected a number between 0 and 1")
+        scorer, dataset = self.run.scorer, self.run.dataset
+        calibration, constraints = self._calibrated(), self._constraints(types)
+        chunks = links_in_chunks(scorer, dataset, calibration, relations, k, constraints, min_probability)
         return self.score_ids(best_links(watch(chunks), k))
 
     def link_candidates(
         self, relations: Iterable[str] | None = None, types: Types = "constrained"
     ) -> list[tuple[int, int]]:
         """Return of how many heads and how many tails the links of each relation are chosen."""
+        return self.sides_of_ids(self._relation_ids(relations), types)
+
+    def sides_of_ids(self, relations: Iterable[int], types: Types) -> list[tuple[int, int]]:
+        """Return how many heads and how many tails relations by ids are asked with."""
         constraints, every = self._constraints(types), len(self.run.dataset.entities)
-        ids = self._relation_ids(relations)
-        return [constraints.sides(r) if constraints else (every, every) for r in ids]
+        return [constraints.sides(r) if constraints else (every, every) for r in relations]
 
     def _relation_ids(self, relations: Iterable[str] | None) -> list[int]:
         names = self.run.dataset.relations

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from modulekge.choices import FEW, T_NORMS, TABLES
+from modulekge.choices import FEW, RDF_FILES, T_NORMS, TABLES
 from modulekge.cli.app import Columns, Json, OtherGraph, RunArgument, command
 
 Out = Annotated[Path | None, typer.Option(help=f"Write a new file instead of a table: {', '.join(TABLES)}.")]
@@ -71,17 +71,30 @@ def ask(
     """
 
 
-@command(epilog="Example: modulekge links runs/demo --relation borders -k 20 --out new.csv")
+@command(epilog="Example: modulekge links runs/demo --relation borders --min-probability 0.5 --out new.csv")
 def links(
     run: RunArgument,
     relation: Annotated[
         list[str] | None, typer.Option(help="A relation, by name or label; repeatable; default: all.")
     ] = None,
-    k: Annotated[int, typer.Option("-k", help="How many links.")] = 100,
+    k: Annotated[int, typer.Option("-k", "--limit", help="How many links at most.")] = 100,
+    min_probability: Annotated[
+        float, typer.Option(min=0, max=1, help="Leave out links that are less probable.")
+    ] = 0.0,
     any_type: Annotated[
         bool, typer.Option("--any-type", help="Also heads and tails of types that the relation never holds.")
     ] = False,
-    out: Out = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help=f"Write a new file instead of a table: {', '.join((*TABLES, *RDF_FILES))}; "
+            "without an ending, a folder for Neo4j."
+        ),
+    ] = None,
+    prefix: Annotated[str | None, typer.Option(help="RDF: base IRI for names that are not IRIs.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what --out would hold, and write nothing.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Find the most probable triples of a whole graph that it does not hold yet.

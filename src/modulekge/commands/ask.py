@@ -1,5 +1,6 @@
 """Commands that ask a run for answers."""
 
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from modulekge.answers.triples import NamedTriples
 from modulekge.answers.type_constraints import Types
 from modulekge.cli.graph import split_columns
 from modulekge.commands.graph import on_device, print_found, print_notes, print_untrained
+from modulekge.data.dataset import Dataset
 from modulekge.errors import QuestionError
 from modulekge.run.rows import WRITERS, Rows, check_target
 from modulekge.run.run import load
@@ -77,19 +79,32 @@ def ask(
 
 
 def links(
-    run: Path, relation: list[str] | None, k: int, any_type: bool, out: Path | None, as_json: bool
+    run: Path,
+    relation: list[str] | None,
+    k: int,
+    min_probability: float,
+    any_type: bool,
+    out: Path | None,
+    prefix: str | None,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     """Find the most probable triples of a whole graph that it does not hold yet."""
-    _check_out(out)
+    write = _links_writer(out, prefix)
     predictor = _predictor(run)
     dataset, types = predictor.run.dataset, _types(not any_type)
     sides = predictor.link_candidates(relation, types)
     total = sum(heads for heads, _ in sides)
     with render.progress_display("asking", total, lambda chunk: chunk.heads) as watch:
-        found = predictor.links(relation, k, watch, types)
+        found = predictor.links(relation, k, watch, types, min_probability)
     if not any_type:
         _say_candidates(sum(h * t for h, t in sides), len(sides) * len(dataset.entities) ** 2, "triples")
-    _give(Rows.of(Link, found), render.links_table(found, dataset), out, as_json)
+    if not found:
+        typer.echo(f"no new link has a probability of {min_probability:g} or more", err=True)
+    view = render.links_table(found, dataset)
+    _give(Rows.of(Link, found), view, None if dry_run else out, as_json, lambda: write(found, dataset))
+    if out and dry_run:
+        typer.echo(f"{out}: {counted(len(found), 'link')} would be written; nothing was", err=True)
 
 
 def score(
@@ -105,6 +120,14 @@ def score(
         which = f"{file}: {skipped:,} of {counted(len(triples.rows), 'triple')}"
         typer.echo(f"{which} left out: their names are unknown, or labels of several", err=True)
     _give(Rows.of(Link, found), render.links_table(found, predictor.run.dataset), out, as_json)
+
+
+def _links_writer(out: Path | None, prefix: str | None) -> Callable[[list[Link], Dataset], None]:
+    if out is None:
+        return lambda found, dataset: None
+    from modulekge.exports.links import links_writer  # which takes Arrow, and few questions do
+
+    return links_writer(out, prefix)
 
 
 def _check_out(out: Path | None) -> None:
@@ -141,10 +164,16 @@ def _say_candidates(left: int, total: int, what: str) -> None:
     typer.echo(f"type constraints: {left:,} of {total:,} {what} are candidates", err=True)
 
 
-def _give(rows: Rows, view: RenderableType, out: Path | None, as_json: bool) -> None:
+def _give(
+    rows: Rows,
+    view: RenderableType,
+    out: Path | None,
+    as_json: bool,
+    write: Callable[[], None] | None = None,
+) -> None:
     """Write what was found to a file, print it for a program, or show it."""
     if out:
-        rows.write(out)
+        write() if write else rows.write(out)
         typer.echo(f"{counted(len(rows.rows), 'row')} in {out}", err=True)
     if as_json:
         print(rows.json_lines(), end="")

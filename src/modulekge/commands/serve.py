@@ -1,4 +1,4 @@
-"""The command that serves runs: the explorer's page and its HTTP API."""
+"""The commands that serve runs: the explorer's page and its HTTP API, and tools for agents."""
 
 import importlib
 import os
@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from modulekge.cli.serve import TOKEN
+from modulekge.cli.serve import LOCAL, TOKEN
 from modulekge.errors import ConfigError, to_install
 
 _LEAST = 8  # characters of a token
@@ -23,17 +23,41 @@ def serve(
     batch: int,
 ) -> None:
     """Open the explorer: a page to search, ask and compare, and an HTTP API for programs (see /docs)."""
-    server = _server()
+    server = _needing("serve", "modulekge.server.server")
     bind = server.Bind(host, port, _token(token_file), public, tuple(allow_host or ()))
     server.serve(runs, bind, batch, lambda address: typer.echo(f"explore at {address}  (Ctrl-C ends it)"))
 
 
-def _server() -> Any:
+def mcp(
+    run: Path,
+    http: int | None,
+    writable: bool,
+    host: str,
+    token_file: Path | None,
+    public: bool,
+    allow_host: list[str] | None,
+) -> None:
+    """Let an agent ask a run: its program starts this, and calls tools over the Model Context Protocol."""
+    agents = _needing("agents", "modulekge.server.mcp", "mcp")
+    if http is None:
+        if token_file or public or allow_host or host != LOCAL:
+            raise ConfigError(
+                "--host, --token-file, --public and --allow-host: are for --http; give it a port"
+            )
+        agents.serve_stdio(run, writable)
+        return
+    bind = agents.Bind(host, http, _token(token_file), public, tuple(allow_host or ()))
+    announce = lambda address: typer.echo(f"tools at {address}  (Ctrl-C ends it)")  # noqa: E731
+    agents.serve_http(run, bind, writable, announce)
+
+
+def _needing(extra: str, module: str, command: str = "serve") -> Any:
+    """Import what an extra brings, or say how to install it."""
     try:
-        return importlib.import_module("modulekge.server.server")
+        return importlib.import_module(module)
     except ImportError as error:
-        advice = f"install it: {to_install('serve')}"
-        raise ConfigError(f"serve: needs {error.name}; {advice}") from None
+        advice = f"install it: {to_install(extra)}"
+        raise ConfigError(f"{command}: needs {error.name}; {advice}") from None
 
 
 def _token(file: Path | None) -> str | None:

@@ -175,3 +175,13 @@ def facts_of(dataset: Dataset, walk: Sequence[Step]) -> tuple[tuple[Fact, ...], 
         facts.append(fact_of(dataset, (start, relation, end) if forward else (end, relation - n, start)))
         ways.append("forward" if forward else "backward")
     return tuple(facts), tuple(ways)
+
+
+def walk_text(route: Route | CarriedPath) -> str:
+    """Return the entities in order, with an arrow the way each fact points."""
+    first = route.facts[0].labels[0 if route.ways[0] == "forward" else 2]
+    words = [first]
+    for fact, way in zip(route.facts, route.ways, strict=True):
+        h, r, t = fact.labels
+        words.append(f"-{r}-> {t}" if way == "forward" else f"<-{r}- {h}")
+    return " ".join(words)

@@ -1,11 +1,9 @@
 """Out to other tools: a run as files that they read, written whole or not at all."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from modulekge.errors import ConfigError, RunError, one_of
@@ -13,6 +11,7 @@ from modulekge.exports.hub import write_hub
 from modulekge.exports.index import write_index
 from modulekge.exports.rdf import SYNTAXES, write_links
 from modulekge.exports.vectors import write_numpy, write_parquet, write_word2vec
+from modulekge.run.files import whole
 from modulekge.run.run import Run, load
 
 
@@ -64,7 +63,7 @@ def export(run: Run | str | Path, target: str | Path, to: str | None = None, **o
     if target.exists() or target.is_symlink():
         raise RunError(f"{target}: exists already; remove it or choose another target")
     run = run if isinstance(run, Run) else load(run)
-    with _whole(target) as path:
+    with whole(target) as path:
         note = write(run, path, **options)
     return Export(target, name, note)
 
@@ -78,17 +77,3 @@ def _named_by(target: Path) -> str:
         f"{target}: the format cannot be told from the name; end it in {endings}, "
         f"or name one of {', '.join(FORMATS)}"
     )
-
-
-@contextmanager
-def _whole(target: Path) -> Iterator[Path]:
-    """Give a path beside the target; what is written there takes the target's place at the end."""
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=target.parent, prefix=".export-", ignore_cleanup_errors=True) as beside:
-            path = Path(beside) / target.name
-            yield path
-            path.replace(target)
-    except OSError as error:
-        finding = f"cannot be written ({error.strerror or error})"
-        raise RunError(f"{target}: {finding}; choose another target or free space") from None

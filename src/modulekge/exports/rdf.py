@@ -1,18 +1,20 @@
 """Predictions as RDF: statements with a score, which assert nothing."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
 from modulekge.answers.predictor import Predictor
 from modulekge.choices import FEW
+from modulekge.data.dataset import Dataset
 from modulekge.data.readers.rdf import rdf_module
 from modulekge.data.vocabulary import PLURAL, Vocabulary
 from modulekge.errors import ConfigError
 from modulekge.run.run import Run
 
 Prediction = tuple[str, str, str, float, float | None]  # head, relation, tail, score, probability if known
+Form = Callable[[Any, Any, Sequence[Any]], Iterator[Any]]  # (rdf, node, terms): what names the triple
 PREFIX = "urn:modulekge:"
 SYNTAXES = {".nt": "N_TRIPLES", ".ttl": "TURTLE"}
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -20,26 +22,41 @@ _TERMS = "urn:modulekge:terms#"  # no name makes such an IRI: its # would be %23
 _SHORT = {"rdf": _RDF, "kge": _TERMS, "xsd": "http://www.w3.org/2001/XMLSchema#"}  # in Turtle
 
 
-def write_rdf(predictions: Iterable[Prediction], target: Path, prefix: str = PREFIX) -> int:
-    """Write each prediction as an rdf:Statement with its score; return how many there were.
+def as_statement(rdf: Any, node: Any, terms: Sequence[Any]) -> Iterator[Any]:
+    """Name a triple as an rdf:Statement of its three parts, which every store reads."""
+    yield rdf.Triple(node, rdf.NamedNode(f"{_RDF}type"), rdf.NamedNode(f"{_RDF}Statement"))
+    for part, term in zip(("subject", "predicate", "object"), terms, strict=True):
+        yield rdf.Triple(node, rdf.NamedNode(_RDF + part), term)
+
+
+def as_triple_term(rdf: Any, node: Any, terms: Sequence[Any]) -> Iterator[Any]:
+    """Name a triple as a term of RDF 1.2, as RDF-star became: ``node rdf:reifies <<( s p o )>>``."""
+    yield rdf.Triple(node, rdf.NamedNode(f"{_RDF}reifies"), rdf.Triple(*terms))
+
+
+def write_rdf(
+    predictions: Iterable[Prediction], target: Path, prefix: str = PREFIX, form: Form = as_statement
+) -> int:
+    """Write each prediction as a triple that is named, with its score; return how many there were.
 
     The predicted triple itself is not written: a prediction is no fact. A name that is an IRI stays as it is,
     another one follows ``prefix``, percent-encoded.
     """
-    return _Writer(rdf_module(), prefix).write(predictions, target)
+    return RdfWriter(prefix, form).write(predictions, target)
 
 
-class _Writer:
+class RdfWriter:
     """One pass over predictions, and their number."""
 
-    def __init__(self, rdf: Any, prefix: str) -> None:
-        self.rdf, self.prefix, self.count = rdf, prefix, 0
+    def __init__(self, prefix: str, form: Form) -> None:
+        self.rdf, self.prefix, self.form, self.count = rdf_module(), prefix, form, 0
         try:
-            rdf.NamedNode(f"{prefix}x")
+            self.rdf.NamedNode(f"{prefix}x")
         except ValueError as error:
             raise ConfigError(f"prefix {prefix!r}: {error}; expected the start of an IRI") from None
 
     def write(self, predictions: Iterable[Prediction], target: Path) -> int:
+        """Write a file in the syntax that its ending names."""
         if target.suffix not in SYNTAXES:
             raise ConfigError(f"{target}: expected a file that ends in {' or '.join(SYNTAXES)}")
         with target.open("wb") as file:
@@ -48,22 +65,22 @@ class _Writer:
         return self.count
 
     def _triples(self, predictions: Iterable[Prediction]) -> Iterator[Any]:
-        rdf, node = self.rdf, self.rdf.NamedNode
-        statement, kind = node(f"{_RDF}Statement"), node(f"{_RDF}type")
-        parts = [node(f"{_RDF}{part}") for part in ("subject", "predicate", "object")]
-        measures = [node(f"{_TERMS}{measure}") for measure in ("score", "probability")]
+        rdf = self.rdf
+        measures = [rdf.NamedNode(f"{_TERMS}{measure}") for measure in ("score", "probability")]
         for *names, score, probability in predictions:
             self.count += 1
             about = rdf.BlankNode(f"p{self.count}")
-            yield rdf.Triple(about, kind, statement)
-            for part, name in zip(parts, names, strict=True):
-                yield rdf.Triple(about, part, self._iri(str(name)))
+            yield from self.form(rdf, about, [self._iri(str(name)) for name in names])
             for measure, value in zip(measures, (score, probability), strict=True):
                 if value is not None:
                     yield rdf.Triple(about, measure, rdf.Literal(float(value)))
 
-    def check_apart(self, names: Vocabulary) -> None:
+    def check_apart(self, dataset: Dataset) -> None:
         """Refuse a prefix that makes of one name the IRI that another one is."""
+        for names in (dataset.entities, dataset.relations):
+            self._check_names(names)
+
+    def _check_names(self, names: Vocabulary) -> None:
         prefixed = {name for name in names.names if name.startswith(self.prefix)}
         bare = {unquote(name.removeprefix(self.prefix)): name for name in prefixed}
         for other in bare.keys() & names.names if bare else ():
@@ -89,9 +106,8 @@ def write_links(
     prefix: str = PREFIX,
 ) -> str:
     """Write the ``k`` best new answers to a question, or the most probable new links of a whole graph."""
-    writer = _Writer(rdf_module(), prefix)
-    for names in (run.dataset.entities, run.dataset.relations):
-        writer.check_apart(names)
+    writer = RdfWriter(prefix, as_statement)
+    writer.check_apart(run.dataset)
     count = writer.write(new_links(run, relation, head, tail, k), path)
     return f"{count} new links, each a statement with its score"
 

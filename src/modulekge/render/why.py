@@ -8,12 +8,12 @@ from rich.text import Text
 
 from modulekge.explanations.relation_patterns import Finding, RelationPatterns
 from modulekge.explanations.values import (
-    CarriedPath,
     Explanation,
     Fact,
     Neighbour,
     PathExplanation,
     Route,
+    walk_text,
 )
 from modulekge.render.answers import called
 from modulekge.render.terminal import new_table
@@ -58,7 +58,7 @@ def _carried(why: PathExplanation) -> Iterable[RenderableType]:
     else:
         paths = new_table("paths that carried the score", " weight")
         for route in why.routes:
-            paths.add_row(_walk(route), f"{route.weight:.3f}")
+            paths.add_row(walk_text(route), f"{route.weight:.3f}")
         yield paths
         yield Text("weight: mean gradient of the score by the edges of the path", "dim")
         yield from _worth(why)
@@ -104,18 +104,8 @@ def _routes(routes: tuple[Route, ...]) -> Iterable[RenderableType]:
     for route in routes:
         e = route.evidence
         cells = f"{route.paths:,}", f"{e.share:.0%}", f"{e.chance:.0%}", f"{e.pairs:,}"
-        table.add_row(_walk(route), *cells)
+        table.add_row(walk_text(route), *cells)
     return [table]
-
-
-def _walk(route: Route | CarriedPath) -> str:
-    """The entities in order, with an arrow the way each fact points."""
-    first = route.facts[0].labels[0 if route.ways[0] == "forward" else 2]
-    words = [first]
-    for fact, way in zip(route.facts, route.ways, strict=True):
-        h, r, t = fact.labels
-        words.append(f"-{r}-> {t}" if way == "forward" else f"<-{r}- {h}")
-    return " ".join(words)
 
 
 def _neighbours(label: str, near: tuple[Neighbour, ...]) -> Text:

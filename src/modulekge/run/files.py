@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, TextIO
 
 from modulekge.errors import RunError
@@ -18,6 +19,20 @@ def write_file(path: Path, content: bytes | str) -> None:
     with explained(path, scratch):
         write_through(scratch, content.encode() if isinstance(content, str) else content)
         scratch.replace(path)
+
+
+@contextmanager
+def whole(target: Path) -> Iterator[Path]:
+    """Give a path beside the target; what is written there takes the target's place at the end."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=target.parent, prefix=".export-", ignore_cleanup_errors=True) as beside:
+            path = Path(beside) / target.name
+            yield path
+            path.replace(target)
+    except OSError as error:
+        finding = f"cannot be written ({error.strerror or error})"
+        raise RunError(f"{target}: {finding}; choose another target or free space") from None
 
 
 @contextmanager

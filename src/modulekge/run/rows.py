@@ -68,11 +68,15 @@ WRITERS: dict[str, Callable[[Rows], str | bytes]] = {
 }
 
 
-def check_target(path: Path, endings: Iterable[str]) -> None:
-    """Refuse a file that exists, or whose ending is none of these, before any work is done for it."""
+def check_target(path: Path, endings: Iterable[str], folder: str = "") -> None:
+    """Refuse a file that exists, or whose ending is none of these, before any work is done for it.
+
+    Where ``folder`` says what for, a name without an ending is one, too.
+    """
     known = list(endings)
-    if path.suffix not in known:
-        raise RunError(f"{path}: expected a file that ends in {', '.join(known[:-1])} or {known[-1]}")
+    if path.suffix not in known and not (folder and not path.suffix):
+        more = f"; or a folder, {folder}" if folder else ""
+        raise RunError(f"{path}: expected a file that ends in {', '.join(known[:-1])} or {known[-1]}{more}")
     if path.exists():
         raise RunError(f"{path}: exists already; choose another name or remove it")
     if not path.parent.is_dir():

@@ -75,6 +75,12 @@ class Batcher(Generic[Q, A]):
             self._changed.notify()
         return future
 
+    def finish(self) -> None:
+        """Take no more questions; the thread ends once those that wait are answered."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+
     def close(self) -> None:
         """Answer the batch under way, refuse what waits, and end the thread."""
         with self._changed:

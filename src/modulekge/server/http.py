@@ -1,7 +1,7 @@
 """The explorer over HTTP: thin typed routes around the service. Needs the extra 'serve'."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from importlib import resources
@@ -14,13 +14,14 @@ from starlette.exceptions import HTTPException
 
 from modulekge.answers.compound.asker import CompoundAnswers
 from modulekge.answers.type_constraints import Types
-from modulekge.errors import ModulekgeError, PointedError, UnknownNameError
+from modulekge.errors import ModulekgeError, UnknownNameError
 from modulekge.explanations.relation_patterns import RelationPatterns
 from modulekge.explanations.values import Explanation, PathExplanation
 from modulekge.server.batching import BusyError
 from modulekge.server.facts import Direction
 from modulekge.server.metrics import Metrics
-from modulekge.server.middleware import INTERNAL, LIMITS, LOOPBACK, Limits, Middleware
+from modulekge.server.middleware import LIMITS, LOOPBACK, Limits, Middleware
+from modulekge.server.problems import INTERNAL, field_at, said_of
 from modulekge.server.reference import reference_page
 from modulekge.server.requests import (
     MOST_POINTS,
@@ -256,9 +257,7 @@ def _json(status: int, error: str, field: str | None = None, headers: Any = None
 
 async def _problem(request: Request, error: Exception) -> JSONResponse:
     """Say what a user can mend."""
-    message = " ".join(str(error).split())
-    if isinstance(error, PointedError):
-        message = f"character {error.start + 1}: {error.finding}"
+    message = said_of(error)
     if isinstance(error, BusyError):
         return _json(503, message, headers={"retry-after": "1"})
     return _json(404 if isinstance(error, UnknownNameError) else 400, message, getattr(error, "field", None))
@@ -291,14 +290,9 @@ async def _validation_problem(request: Request, error: Exception) -> JSONRespons
         if found["type"] == "model_attributes_type" and not place:
             return _json(422, "the body is no object; send one, with 'content-type: application/json'")
         if not kinds or not (found["type"] in ("missing", "none_required") or found["input"] is None):
-            field = _field([part for i, part in enumerate(place) if i not in kinds])
+            field = field_at([part for i, part in enumerate(place) if i not in kinds])
             return _json(422, f"{field or 'the body'}: {found['msg']}; see /docs", field)
     # What is missing from each kind of question belongs to another kind
     return _json(
-        422, "leave out exactly one of head, relation and tail; see /docs", _field(place[: kinds[0]])
+        422, "leave out exactly one of head, relation and tail; see /docs", field_at(place[: kinds[0]])
     )
-
-
-def _field(place: Sequence[str | int]) -> str | None:
-    """Return where in a request something stands, such as questions[0].head."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".") or None

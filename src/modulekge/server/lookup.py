@@ -70,12 +70,15 @@ class Lookup:
             search.find("")
             vocabulary.meant("")
 
-    def relations(self, limit: int, offset: int = 0) -> RelationPage:
-        """Return relations, the most used first."""
-        ids = self._relations.by_weight[offset : offset + limit].tolist()
+    def relations(self, limit: int, offset: int = 0, search: str = "") -> RelationPage:
+        """Return the relations that match, best first; of an empty search all, the most used first."""
+        found = self._relations.find(search)
         counts = self.facts.of_relation
-        items = [RelationItem(**vars(self.relation(i)), triples=int(counts[i])) for i in ids]
-        return RelationPage(len(self.dataset.relations), items)
+        items = [
+            RelationItem(**vars(self.relation(i)), triples=int(counts[i]))
+            for i in found[offset : offset + limit].tolist()
+        ]
+        return RelationPage(len(found), items)
 
     def entities(self, search: str, limit: int, offset: int = 0) -> EntityPage:
         """Return the entities that match, best first; of an empty search all, the best-connected first."""

@@ -4,7 +4,6 @@ import asyncio
 import hmac
 import ipaddress
 import json
-import sys
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from modulekge.server.metrics import Metrics
+from modulekge.server.problems import INTERNAL, log_internal
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -20,9 +20,8 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers = tuple[tuple[bytes, bytes], ...]
 
-INTERNAL = "internal error; the server's log has a line about it"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-_SECRET = ("/api/", "/metrics")  # need the token, where there is one; the page itself holds no data
+_SECRET = ("/api/", "/metrics", "/mcp")  # need the token, where there is one; the page itself holds no data
 _HEADERS = [
     (
         b"content-security-policy",
@@ -82,7 +81,7 @@ class Middleware:
         except RefusedError as refusal:
             await reply.fail(refusal)
         except Exception as error:
-            print(f"internal error: {type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
+            log_internal(error)
             await reply.fail(RefusedError(500, INTERNAL))
         finally:
             self.metrics.under_way -= 1

@@ -26,11 +26,13 @@ Offset = Annotated[int, Query(ge=0, le=2**31)]
 Name = Annotated[str, Field(max_length=LONGEST)]
 
 
-class _Request(BaseModel):
+class Body(BaseModel):
+    """What is sent: nothing but its fields."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class _Question(_Request):
+class _Question(Body):
     head: str | None
     relation: str | None
     tail: str | None
@@ -64,7 +66,7 @@ class ForRelations(_Question):
     tail: Name
 
 
-class Predict(_Request):
+class Predict(Body):
     """Questions, how many answers each, and whether facts, and entities of any type, are among them."""
 
     questions: list[ForTails | ForHeads | ForRelations] = Field(max_length=MOST_QUESTIONS)
@@ -90,7 +92,7 @@ QUESTION_KINDS = frozenset(
 )
 
 
-class Ask(_Request):
+class Ask(Body):
     """A compound question, in the small language or in SPARQL, and how many answers."""
 
     question: str = Field(max_length=LONGEST_QUESTION)
@@ -100,13 +102,13 @@ class Ask(_Request):
     types: Types = "constrained"
 
 
-class Score(_Request):
+class Score(Body):
     """Triples of names: head, relation, tail."""
 
     triples: list[tuple[Name, Name, Name]] = Field(max_length=MOST_TRIPLES)
 
 
-class Explain(_Request):
+class Explain(Body):
     """A triple of names."""
 
     head: Name

@@ -13,7 +13,7 @@ import uvicorn
 from modulekge.errors import ConfigError
 from modulekge.server.http import make_app
 from modulekge.server.metrics import Metrics
-from modulekge.server.middleware import LOOPBACK
+from modulekge.server.middleware import LOOPBACK, App
 from modulekge.server.service import BATCH, Service
 from modulekge.training.optimizers import pick_device
 
@@ -78,20 +78,26 @@ def serve(
         service = Service.open(paths, pick_device("auto"), batch, watched)
         try:
             app = make_app(service, metrics, bind.token, bind.known_as, numbers=not bind.local)
-            announce(_address(listening))
-            config = uvicorn.Config(
-                app,
-                log_level="error",
-                access_log=False,
-                server_header=False,
-                timeout_graceful_shutdown=_GRACE,
-            )
-            with suppress(KeyboardInterrupt):
-                uvicorn.Server(config).run(sockets=[listening])
+            announce(address(listening))
+            run_app(app, listening)
         finally:
             service.close()
 
 
-def _address(listening: socket.socket) -> str:
+def run_app(app: App, listening: socket.socket) -> None:
+    """Serve an application until interrupted."""
+    config = uvicorn.Config(
+        app,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE,
+    )
+    with suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def address(listening: socket.socket) -> str:
+    """Return the address of a port that was taken."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"

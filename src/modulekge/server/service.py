@@ -15,7 +15,7 @@ from modulekge.answers.compound.syntax import parse
 from modulekge.answers.predictor import Known, Predictor
 from modulekge.answers.questions import Answer, Link, Question, QuestionIds
 from modulekge.answers.type_constraints import Types, check_types
-from modulekge.errors import RunError, unknown
+from modulekge.errors import QuestionError, RunError, unknown
 from modulekge.explanations.explanation import explain_ids
 from modulekge.explanations.relation_patterns import RelationPatterns, relation_patterns
 from modulekge.explanations.values import Explanation, PathExplanation
@@ -31,6 +31,7 @@ BATCH = 64  # questions that are answered at once
 _WAITING = 1024  # questions that may wait
 _CALLS = 64  # all else that may wait
 _MOST_SCORES = 1 << 31  # worked out for a compound question, while other calls wait
+_MOST_LINK_SCORES = 1 << 27  # for links: half a minute where they are messages along paths, on one core
 _LISTED = 1000  # answers of a set
 
 T = TypeVar("T")
@@ -126,6 +127,11 @@ class ServedRun:
         _ = self.detail, self.answers, self.calls
         return self
 
+    def finish(self) -> None:
+        """Let the threads end once all that waits is answered."""
+        self.answers.finish()
+        self.calls.finish()
+
     def close(self) -> None:
         """End the threads."""
         self.answers.close()
@@ -157,7 +163,7 @@ class ServedRun:
     def prediction_set(self, question: Question, coverage: float) -> "Future[PredictionSetView]":
         """Return a prediction set of this coverage."""
         asked = self.lookup.question(question)
-        return self._later(lambda: self._answer_set(asked, coverage))
+        return self.later(lambda: self._answer_set(asked, coverage))
 
     def _answer_set(self, asked: QuestionIds, coverage: float) -> PredictionSetView:
         found = self.predictor.prediction_set_of_ids(asked, coverage)
@@ -169,35 +175,59 @@ class ServedRun:
     ) -> "Future[CompoundAnswers]":
         """Return the best answers to a compound question; where there are fewer than ``k``, all."""
         asked, most = parse(question), min(k, len(self.run.dataset.entities))
-        return self._later(lambda: self._askers[types].ask(asked, most, known, t_norm))
+        return self.later(lambda: self._askers[types].ask(asked, most, known, t_norm))
+
+    def links(
+        self, relations: Sequence[str] | None, k: int, min_probability: float, types: Types = "constrained"
+    ) -> "Future[list[Link]]":
+        """Return the most probable new links of some relations, or of all."""
+        ids = list(
+            range(len(self.run.dataset.relations))
+            if relations is None
+            else dict.fromkeys(
+                self.lookup.find_relation(name, f"relations[{i}]") for i, name in enumerate(relations)
+            )
+        )
+        return self.later(lambda: self._best_links(ids, k, min_probability, types))
+
+    def _best_links(self, relations: list[int], k: int, min_probability: float, types: Types) -> list[Link]:
+        asked = sum(heads for heads, _ in self.predictor.sides_of_ids(relations, types))
+        if asked * self.run.scorer.cost > _MOST_LINK_SCORES:
+            most = _MOST_LINK_SCORES // self.run.scorer.cost
+            raise QuestionError(
+                f"{asked:,} questions would have to be asked, and {most:,} may be; name fewer relations, or "
+                "let 'modulekge links' ask them"
+            )
+        return self.predictor.links_of_ids(relations, k, iter, types, min_probability)
 
     def score(self, triples: Sequence[tuple[str, str, str]]) -> "Future[list[Link]]":
         """Return how probable triples are, and how they rank."""
         found = [self.lookup.triple(triple, f"triples[{i}].") for i, triple in enumerate(triples)]
         ids = torch.tensor(found, dtype=torch.long).view(-1, 3)
-        return self._later(lambda: self.predictor.score_ids(ids))
+        return self.later(lambda: self.predictor.score_ids(ids))
 
     def explain(self, triple: tuple[str, str, str]) -> "Future[Explanation | PathExplanation]":
         """Return what speaks for a triple."""
         found = self.lookup.triple(triple)
-        return self._later(lambda: explain_ids(self._on_cpu, found))
+        return self.later(lambda: explain_ids(self._on_cpu, found))
 
     def neighbourhood(
         self, name: str, known: int, predicted: int, types: Types = "constrained"
     ) -> "Future[Neighbourhood]":
         """Return so many facts around an entity, and so many of its most probable new links."""
         entity = self.lookup.find_entity(name, "name")
-        return self._later(lambda: self._neighbours.of(entity, known, predicted, types))
+        return self.later(lambda: self._neighbours.of(entity, known, predicted, types))
 
     def map(self, limit: int) -> "Future[EntityMap]":
         """Return the best-connected entities on a plane."""
-        return self._later(lambda: self._map.of_best(limit))
+        return self.later(lambda: self._map.of_best(limit))
 
     def algebra(self) -> "Future[RelationPatterns]":
         """Return what the relations are to each other; found once."""
-        return self._later(lambda: self._algebra)
+        return self.later(lambda: self._algebra)
 
-    def _later(self, call: Callable[[], T]) -> "Future[T]":
+    def later(self, call: Callable[[], T]) -> "Future[T]":
+        """Call where all but questions is done, in turn."""
         return self.calls.ask(lambda: self._by_name(call))
 
     def _by_name(self, call: Callable[[], T]) -> T:

@@ -221,3 +221,15 @@ class EntityMap:
 
     points: list[MapPoint]
     groups: list[MapGroup]
+
+
+@dataclass(frozen=True)
+class Addition:
+    """A fact that was added: which run has it, with how many others, and what of it is new."""
+
+    run: str
+    facts: int  # that were added so far
+    entities: int
+    relations: int
+    moved: bool  # the model has learnt from it; else it is known, and answers are as before
+    notes: list[str]
