@@ -28,16 +28,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
-DOCUMENTS = (
-    "tutorial",
-    "answers",
-    "compound",
-    "explanations",
-    "changing-graphs",
-    "exports",
-    "http",
-    "agents",
-)
+_NAMES = "tutorial", "answers", "compound", "explanations", "changing-graphs", "exports", "http", "agents"
+DOCUMENTS = ("README.md", *(f"docs/{name}.md" for name in _NAMES))
 _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 _MEASURED = re.compile(
     r"(?:-?\d[\d,]*(?:\.\d+)? ?(?:s|ms|min|h|days?|GiB|MiB|seconds?|minutes?|hours?)\b ?)+"
@@ -178,18 +170,20 @@ def train_demo(folder: Path) -> None:
 
 def check(name: str, demo: Path, write: bool = False) -> list[str]:
     """Run the commands of a document; return what differs, or write it there."""
-    path, findings = ROOT / "docs" / f"{name}.md", []
+    path, findings = ROOT / name, []
     text = path.read_text("utf-8")
     lines = text.splitlines()
     with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
         shutil.copytree(demo, Path("runs/demo"))
-        for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL)[:1] if name == "tutorial" else ():
+        for code in (
+            re.findall(r"```python\n(.*?)```", text, re.DOTALL)[:1] if name == "docs/tutorial.md" else ()
+        ):
             exec(compile(code, name, "exec"), {})
         for command in reversed(_ran(list(commands(text)), Path(place))):
             asked, printed = command
             expected = list(asked.output)
             if finding := differs(expected, printed):
-                findings.append(f"docs/{name}.md:{asked.line}: $ {asked.words}\n   {finding}")
+                findings.append(f"{name}:{asked.line}: $ {asked.words}\n   {finding}")
                 if write and "..." not in (line.strip() for line in expected):
                     new = [(asked.indent + line).rstrip() for line in printed]
                     lines[asked.line : asked.line + len(expected)] = new
