@@ -26,6 +26,7 @@ def run_summary(name: str, run: Run, triples: int) -> RunSummary:
     return RunSummary(
         name=name,
         data=run.dataset.name,
+        graph=run.dataset.fingerprint,
         model=run.name,
         k=run.model.k,
         entities=len(run.dataset.entities),

@@ -123,9 +123,11 @@ def _known(service: Service) -> APIRouter:
         return service[run].detail
 
     @router.get("/{run}/relations")
-    async def relations(run: RunName, limit: Limit = 100, offset: Offset = 0) -> RelationPage:
-        """Relations, the most used first."""
-        return service[run].lookup.relations(limit, offset)
+    async def relations(
+        run: RunName, search: Text = "", limit: Limit = 100, offset: Offset = 0
+    ) -> RelationPage:
+        """Relations whose name or label matches, as entities are found. Else by facts."""
+        return service[run].lookup.relations(search, limit, offset)
 
     @router.get("/{run}/entities")
     async def entities(run: RunName, search: Text = "", limit: Limit = 20, offset: Offset = 0) -> EntityPage:

@@ -70,12 +70,12 @@ class Lookup:
             search.find("")
             vocabulary.meant("")
 
-    def relations(self, limit: int, offset: int = 0) -> RelationPage:
-        """Return relations, the most used first."""
-        ids = self._relations.by_weight[offset : offset + limit].tolist()
-        counts = self.facts.of_relation
+    def relations(self, search: str, limit: int, offset: int = 0) -> RelationPage:
+        """Return the relations that match, best first; of an empty search all, the most used first."""
+        found = self._relations.find(search)
+        ids, counts = found[offset : offset + limit].tolist(), self.facts.of_relation
         items = [RelationItem(**vars(self.relation(i)), triples=int(counts[i])) for i in ids]
-        return RelationPage(len(self.dataset.relations), items)
+        return RelationPage(len(found), items)
 
     def entities(self, search: str, limit: int, offset: int = 0) -> EntityPage:
         """Return the entities that match, best first; of an empty search all, the best-connected first."""

@@ -79,13 +79,21 @@ class Neighbours:
         return answered(self.asked.run.dataset, (question + n) % (2 * n), device)
 
     def _distinct(self, entity: int, links: Iterable[_Around]) -> Iterator[_Around]:
-        """Leave out what came before: an entity finds a link to itself from both ends."""
-        seen = set()
+        """Leave out what came before, and of a relation that holds both ways here, the other way round."""
+        seen: set[tuple[int, int, int]] = set()
+        mutual = self._mutual(entity)
         for link in links:
-            triple = self._triple(entity, *link[:2])
+            head, relation, tail = triple = self._triple(entity, *link[:2])
             if triple not in seen:
-                seen.add(triple)
+                seen |= {triple, (tail, relation, head)} if relation in mutual else {triple}
                 yield link
+
+    def _mutual(self, entity: int) -> set[int]:
+        """Return the relations by which an entity is joined to another one both ways."""
+        ends: dict[int, list[set[int]]] = {}
+        for group in self.lookup.facts.groups(entity):
+            ends.setdefault(group.relation, []).append({*group.others.tolist()} - {entity})
+        return {relation for relation, sides in ends.items() if len(sides) == 2 and sides[0] & sides[1]}
 
     def _triple(self, entity: int, question: int, other: int) -> tuple[int, int, int]:
         n = self.lookup.facts.n_relations

@@ -8,9 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from modulekge.answers.compound.tokens import LONGEST as LONGEST_QUESTION
 from modulekge.answers.predictor import Known
-from modulekge.answers.questions import Answer, Link, Question
+from modulekge.answers.questions import Answer, Question
 from modulekge.answers.type_constraints import Types
 from modulekge.choices import FEW, T_NORMS
+from modulekge.server.views import LinkView
 
 MOST_ANSWERS = 500  # to a question
 MOST_QUESTIONS = 64  # in a request
@@ -142,7 +143,7 @@ class Answers:
 class Links:
     """The triples that were asked about, in their order."""
 
-    links: list[Link]
+    links: list[LinkView]
 
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {

@@ -13,7 +13,7 @@ import torch
 from modulekge.answers.compound.asker import Asker, CompoundAnswers
 from modulekge.answers.compound.syntax import parse
 from modulekge.answers.predictor import Known, Predictor
-from modulekge.answers.questions import Answer, Link, Question, QuestionIds
+from modulekge.answers.questions import Answer, Question, QuestionIds
 from modulekge.answers.type_constraints import Types, check_types
 from modulekge.errors import RunError, unknown
 from modulekge.explanations.explanation import explain_ids
@@ -22,10 +22,18 @@ from modulekge.explanations.values import Explanation, PathExplanation
 from modulekge.run.run import Run, load
 from modulekge.server.about import run_detail, run_summary
 from modulekge.server.batching import Batcher, BatchStats
+from modulekge.server.links import link_views
 from modulekge.server.lookup import Lookup
 from modulekge.server.neighbourhood import Neighbours
 from modulekge.server.projection import MapMaker
-from modulekge.server.views import EntityMap, Neighbourhood, PredictionSetView, RunDetail, RunSummary
+from modulekge.server.views import (
+    EntityMap,
+    LinkView,
+    Neighbourhood,
+    PredictionSetView,
+    RunDetail,
+    RunSummary,
+)
 
 BATCH = 64  # questions that are answered at once
 _WAITING = 1024  # questions that may wait
@@ -171,11 +179,11 @@ class ServedRun:
         asked, most = parse(question), min(k, len(self.run.dataset.entities))
         return self._later(lambda: self._askers[types].ask(asked, most, known, t_norm))
 
-    def score(self, triples: Sequence[tuple[str, str, str]]) -> "Future[list[Link]]":
+    def score(self, triples: Sequence[tuple[str, str, str]]) -> "Future[list[LinkView]]":
         """Return how probable triples are, and how they rank."""
         found = [self.lookup.triple(triple, f"triples[{i}].") for i, triple in enumerate(triples)]
         ids = torch.tensor(found, dtype=torch.long).view(-1, 3)
-        return self._later(lambda: self.predictor.score_ids(ids))
+        return self._later(lambda: link_views(self.predictor, ids))
 
     def explain(self, triple: tuple[str, str, str]) -> "Future[Explanation | PathExplanation]":
         """Return what speaks for a triple."""

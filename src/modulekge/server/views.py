@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from modulekge.answers.questions import Answer
+from modulekge.answers.questions import Answer, Link
 from modulekge.data.benchmarks import Split
 from modulekge.evaluation.reliability import Accuracy, Coverage
 from modulekge.evaluation.report import Metrics, Protocol
@@ -17,6 +17,7 @@ class RunSummary:
 
     name: str
     data: str
+    graph: str  # what tells graphs apart: runs of one graph compare
     model: str
     k: int
     entities: int
@@ -174,6 +175,17 @@ class PredictionSetView:
     own: bool
     measured: float | None  # share of test facts in such sets
     everything: bool
+
+
+@dataclass(frozen=True)
+class LinkView(Link):
+    """A triple with its labels; ``probability`` is of its tail, ``head_probability`` of its head.
+
+    The two differ, since either has other rivals.
+    """
+
+    head_probability: float | None
+    labels: tuple[str, str, str]
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
 // The neighbourhood of an entity, drawn: facts solid, predicted links dashed.
 
-import { go, href } from "./address.js";
+import { go, href, turnInto } from "./address.js";
 import { get, of } from "./api.js";
 import { count, el, entityLink, link, percent, svg, toggle, words } from "./dom.js";
 
-const KNOWN = 24;
+const KNOWN = 24; // facts, until more are asked for
+const MOST = 192;
 const PREDICTED = 8;
 const ROW = 24; // height of a line of text, so that labels never lie over each other
 const LETTER = 7.4; // width of a letter of a label, about
@@ -12,7 +13,8 @@ const LETTER = 7.4; // width of a letter of a label, about
 /** Show an entity amid its facts and its most probable new links. */
 export async function show({ run, params, signal }) {
   const types = params.types === "any" ? "any" : "constrained";
-  const asked = { name: params.name ?? "", known: KNOWN, predicted: PREDICTED, types };
+  const most = Math.min(MOST, Number.parseInt(params.known, 10) || KNOWN);
+  const asked = { name: params.name ?? "", known: most, predicted: PREDICTED, types };
   const { nodes, links } = await get(of(run, "neighbours"), asked, signal);
   const byName = new Map(nodes.map((node) => [node.name, node]));
   const [centre] = nodes;
@@ -29,7 +31,10 @@ export async function show({ run, params, signal }) {
     body: [
       el("h1", "Around ", entityLink(run, centre.name, centre.label)),
       ...(links.length
-        ? [legend(centre, known, predicted), figure]
+        ? [legend(known, predicted, known === most ? centre.degree : null), figure, known === most && most < MOST
+          ? el("p", el("button.plain", { id: "more", onclick: () => turnInto("around", { ...params, known: 2 * most }) },
+            "Show more facts"))
+          : null]
         : [el("p.notice", "Nothing is known around it, and nothing predicted.")]),
       el("div.tools", toggle("any-type", "Predict entities of any type, also what does not fit", types === "any",
         (on) => go("around", { ...params, run: run.name, types: on ? "any" : null }))),
@@ -39,12 +44,12 @@ export async function show({ run, params, signal }) {
   };
 }
 
-function legend(centre, known, predicted) {
+function legend(known, predicted, all) {
   const line = (dashed) => svg("svg", { width: 34, height: 10, "aria-hidden": "true" },
     svg(dashed ? "path.edge.predicted" : "path.edge", { d: "M1 5h32" }));
-  const least = centre.degree > known ? `, of ${count(centre.degree)}` : "";
+  const least = all ? `, of ${count(all)}` : "";
   return el("p.legend",
-    el("span", line(false), ` known (${count(known)}${least})`),
+    el("span", line(false), ` known (${count(known)} drawn${least})`),
     el("span", line(true), ` predicted (${count(predicted)}), with its probability`));
 }
 

@@ -1,6 +1,6 @@
 // A question and its ranked answers.
 
-import { go, href } from "./address.js";
+import { go, href, turnInto } from "./address.js";
 import { get, getOnce, of, post, ServerError } from "./api.js";
 import { bar, count, el, entityLink, figure, later, link, percent, toggle, words } from "./dom.js";
 import { ALL_RELATIONS, caution, sentence } from "./entity.js";
@@ -37,7 +37,7 @@ export async function show({ run, runs, params, signal }) {
       answers.length
         ? answerList(run, question, answers)
         : el("p.notice", "No answers: the graph knows all of them already."),
-      answers.length === k && k < MOST ? more(() => go("ask", { ...same, k: 2 * k })) : null,
+      answers.length === k && k < MOST ? more(() => turnInto("ask", { ...same, k: 2 * k })) : null,
     ],
   };
 }
@@ -107,7 +107,7 @@ function itself({ head, tail }, { name }) {
 
 function chance({ probability, split }) {
   if (probability === null) {
-    return el("span.chance.quiet", split === "train" ? "a fact it was trained on" : "");
+    return el("span.chance.quiet", split === "train" ? "already known" : "");
   }
   const text = percent(probability);
   return el("span.chance", bar(probability, { words: `probability ${text}` }), el("span", text));
@@ -146,9 +146,9 @@ function setWords(run, { answers, size, coverage, everything, triples, own, meas
 }
 
 function elsewhere(run, runs, question) {
-  const other = runs.find(({ name }) => name !== run.name);
+  const other = runs.find(({ name, graph }) => name !== run.name && graph === run.graph);
   if (!other || !question.relation) return null;
-  return link("compare", { run: run.name, with: other.name, ...question }, "Ask another run too");
+  return link("compare", { run: run.name, with: other.name, ...question }, `Ask ${other.name} too`);
 }
 
 function more(onclick) {

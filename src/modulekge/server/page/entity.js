@@ -14,7 +14,7 @@ export async function show({ run, params, signal, fail }) {
     get(of(run, "entity"), { name: params.name ?? "" }, signal),
     getOnce(of(run, "relations"), { limit: ALL_RELATIONS }),
   ]);
-  const facts = entity.facts.map((group) => factGroup(run, entity, group, { signal, fail }));
+  const facts = undirected(entity.facts).map((group) => factGroup(run, entity, group, { signal, fail }));
   return {
     title: entity.label,
     said: `${entity.label}, ${count(entity.degree, "fact")}`,
@@ -35,6 +35,13 @@ export async function show({ run, params, signal, fail }) {
         : el("p.quiet", "The graph says nothing about it.")),
     ],
   };
+}
+
+/** Leave out the facts of a symmetric relation the other way round: they say the same. */
+function undirected(groups) {
+  const said = ({ relation, total, items }) => JSON.stringify([relation.name, total, items.map(({ name }) => name)]);
+  const seen = new Set();
+  return groups.filter((group) => !seen.has(said(group)) && seen.add(said(group)));
 }
 
 /** Return a question as the sentence it completes: "France borders ?". */
@@ -82,7 +89,7 @@ function factGroup(run, entity, group, { signal, fail }) {
     }
   }
   tell();
-  const ask = link("ask", asking(run, entity.name, relation.name, direction), "Ask for more");
+  const ask = link("ask", asking(run, entity.name, relation.name, direction), "Predict more");
   ask.classList.add("ask");
   return el("div.facts", el("h3", title), el("div", list, more), ask);
 }

@@ -31,10 +31,10 @@ export async function show({ run, params, signal }) {
   new ResizeObserver((_, observer) => (signal.aborted ? observer.disconnect() : draw())).observe(canvas);
   document.addEventListener("theme", draw, { signal });
   return {
-    title: `Map of ${run.data}`,
+    title: "Entity map",
     said: `Map of ${count(points.length, "entity", "entities")}`,
     body: [
-      el("h1", `Map of ${run.data}`),
+      el("h1", "Entity map"),
       explanation(run, points, params.name && !marked),
       el("div.map.panel", canvas, tip, zoomButtons(state, draw)),
       legend(groups, points.length, swatches, choose),
@@ -46,8 +46,8 @@ function explanation(run, points, missing) {
   const all = count(points.length, "entity", "entities");
   const some = points.length < run.entities ? ` of ${count(run.entities)}, the best-connected` : "";
   return el("p.quiet", missing ? "The one you came from is not among these: " : null,
-    `${all}${some}, by the two principal components of their learned vectors: what lies together, `,
-    "the model holds alike. Point at an entity to name it, click to open it; drag and scroll to move.");
+    `${all}${some}, by the two principal components of their learned vectors: entities with similar `,
+    "vectors lie close together. Point at an entity to name it, click to open it; drag and scroll, or use two fingers, to move.");
 }
 
 function zoomButtons(state, draw) {

@@ -35,14 +35,14 @@ export async function show({ run, runs, signal }) {
     title: run.name,
     body: [
       el("h1", run.name),
-      summary(run, runs.find(({ name }) => name !== run.name)),
+      summary(run, runs.find(({ name, graph }) => name !== run.name && graph === run.graph)),
       report ? overall(report)
         : missing("was not evaluated yet", `modulekge evaluate ${run.name}`, "reports on it"),
       section("Training", el("div.columns", training)),
       report ? section("Relations, by MRR", relationTable(report.relations)) : null,
       section("Calibration", calibration ? measured(calibration)
         : missing("is not calibrated yet", `modulekge calibrate ${run.name}`, "makes probabilities")),
-      section("Laws of relations", laws),
+      section("Relation patterns", laws),
       el("details", el("summary", "Settings"), settingsTable(settings)),
     ],
   };
@@ -91,7 +91,7 @@ function measured({ measured: found }) {
   return el("div.columns", reliability(before.bins, after.bins), el("div",
     el("div.tiles",
       tile(percent(after.error), "calibration error", `softmax ${percent(before.error)}`),
-      tile(percent(sets.share), `lie in sets of ${percent(sets.asked)}`, `mean size ${figure(sets.size, 1)}`),
+      tile(percent(sets.share), `of held-out facts are in their ${percent(sets.asked)} prediction set`, `mean size ${figure(sets.size, 1)}`),
       tile(figure(after.brier, 2), "Brier score", `softmax ${figure(before.brier, 2)}`)),
     el("p.quiet", `The ten best answers to ${count(questions, "question")} of ${split}, not fitted to. `,
       "On the diagonal, 30 % of the answers that were given 30 % are true. Larger points: more answers.")));
