@@ -22,6 +22,7 @@ VIEWS = {
     "compound": "#/compound",
     "compound asked": "#/compound?q="
     + quote("?x where France borders ?x and not ?x member_of 'European Union'"),
+    "relation": "#/relation?name=borders",
     "compare": "#/compare?run=DistMult&with=ComplEx&head=France&relation=borders",
 }
 
@@ -74,7 +75,7 @@ def choose(page, text, label="Search entities"):
 
 
 def test_from_a_search_to_an_answer_and_why(page):
-    heading(page, "Explore world")
+    heading(page, "Ask world")
     choose(page, "fran")
     heading(page, "France")
     facts = page.locator(".facts").filter(has_text=re.compile(r"^France borders"))
@@ -85,7 +86,7 @@ def test_from_a_search_to_an_answer_and_why(page):
     assert rows.count() == 10
     promise = r"If a fact is missing, it is among these \d+ in about 9 of 10 cases.*; measured on test: \d+"
     assert re.search(promise, page.locator(".set").inner_text())
-    page.get_by_label("New answers only").check()
+    page.get_by_label("Fold known answers away").check()
     expect(page.locator(".mark.new")).to_have_count(10)
     stands(page, "&new=1")
     widths = rows.locator(".fill").evaluate_all("fills => fills.map(fill => parseFloat(fill.style.width))")
@@ -97,6 +98,32 @@ def test_from_a_search_to_an_answer_and_why(page):
     expect(page.get_by_role("heading", name="Paths from one to the other")).to_be_visible()
     page.get_by_role("main").get_by_role("link", name=name, exact=True).first.click()
     heading(page, name)
+
+
+def test_the_start_page_asks_and_shows_what_was_found(page):
+    heading(page, "Ask world")
+    example = page.locator(".examples a").first
+    expect(example).to_contain_text("held out (test)")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.get_by_role("alert").filter(has_text="Choose two")).to_be_visible()
+    choose(page, "Spain", "End")
+    page.get_by_role("combobox", name="Relation", exact=True).click()
+    page.get_by_role("option", name="borders").click()
+    page.get_by_role("button", name="Ask", exact=True).click()
+    heading(page, "? borders Spain")
+    page.get_by_role("heading", level=1).get_by_role("link", name="borders").click()
+    heading(page, "borders")
+    expect(page.locator(".tile")).to_have_count(4)  # facts, MRR, and calibration from either end
+    expect(page.locator(".new-links li")).to_have_count(10)
+    expect(page.locator(".laws li").first).to_contain_text("borders")
+    expect(page.locator(".pairs li")).to_have_count(20)
+    page.get_by_role("button", name="Show more").click()
+    expect(page.locator(".pairs li")).to_have_count(70)
+    page.go_back()
+    heading(page, "? borders Spain")
+    page.get_by_label("Fold known answers away").check()
+    page.locator("details.known summary").click()
+    expect(page.locator("details.known").get_by_role("link", name="France")).to_be_visible()
 
 
 def test_back_and_forward_restore_views(page):
@@ -160,7 +187,7 @@ def test_every_address_can_be_shared_and_fits_a_phone(view, new_page, address):
 
 
 def test_an_older_keystroke_never_overwrites_a_newer_one(page):
-    heading(page, "Explore world")
+    heading(page, "Ask world")
     held = []
     page.route(re.compile(r"search=f(&|$)"), lambda route: held.append(route))
     box = page.get_by_role("combobox", name="Search entities")
@@ -176,7 +203,7 @@ def test_an_older_keystroke_never_overwrites_a_newer_one(page):
 
 
 def test_by_keyboard_alone(page):
-    heading(page, "Explore world")
+    heading(page, "Ask world")
     page.keyboard.press("/")
     page.keyboard.type("united")
     options = suggestions(page)
@@ -199,11 +226,11 @@ def test_by_keyboard_alone(page):
     assert outline == "solid"
     page.keyboard.press("Enter")
     heading(page, re.compile(r"\?"))
-    page.get_by_label("New answers only").focus()
+    page.get_by_label("Fold known answers away").focus()
     page.keyboard.press("Space")
     stands(page, "&new=1")
     expect(page.locator(".mark.new")).to_have_count(10)
-    expect(page.get_by_label("New answers only")).to_be_focused()
+    expect(page.get_by_label("Fold known answers away")).to_be_focused()
 
 
 def test_a_neighbourhood_has_known_and_predicted_links(page):
@@ -287,14 +314,14 @@ def test_a_run_shows_what_was_measured(page):
 def test_dark_follows_the_system_and_a_choice_is_kept(new_page, address):
     page = new_page(color_scheme="dark")
     page.goto(address)
-    heading(page, "Explore world")
+    heading(page, "Ask world")
     background = "getComputedStyle(document.body).backgroundColor"
     dark = page.evaluate(background)
     page.get_by_role("button", name="Light colours").click()
     light = page.evaluate(background)
     assert sum(map(int, re.findall(r"\d+", dark))) < 150 < 600 < sum(map(int, re.findall(r"\d+", light)))
     page.reload()
-    heading(page, "Explore world")
+    heading(page, "Ask world")
     assert page.evaluate(background) == light
 
 

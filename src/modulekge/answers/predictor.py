@@ -166,7 +166,7 @@ class Predictor:
 
     def prediction_set_of_ids(self, question: QuestionIds, coverage: float) -> PredictionSet:
         """Return the prediction set of a question by ids, for entities."""
-        calibration, kind = self._calibrated(), self.entities
+        calibration, kind = self.calibrated(), self.entities
         heads, relations = torch.tensor([question[:2]], device=self.run.scorer.device).unbind(1)
         least, line = calibration.least(int(relations), coverage)
         scored = kind.rate(heads, relations)
@@ -180,7 +180,8 @@ class Predictor:
         share = measured.sets.share if measured and measured.sets.asked == coverage else None
         return PredictionSet(answers, coverage, candidates, len(line.margins), own, share)
 
-    def _calibrated(self) -> Calibration:
+    def calibrated(self) -> Calibration:
+        """Return what makes probabilities of scores; say what to do where there is none."""
         if self.calibration is None:
             self.run.dataset.check_split("valid", "to fit probabilities to; train with some held out")
             path = self.run.folder.path
@@ -204,7 +205,7 @@ class Predictor:
         if k < 1:
             raise QuestionError(f"k = {k}: ask for at least one link")
         scorer, dataset, ids = self.run.scorer, self.run.dataset, self._relation_ids(relations)
-        chunks = links_in_chunks(scorer, dataset, self._calibrated(), ids, k, self._constraints(types))
+        chunks = links_in_chunks(scorer, dataset, self.calibrated(), ids, k, self._constraints(types))
         return self.score_ids(best_links(watch(chunks), k))
 
     def link_candidates(

@@ -19,6 +19,7 @@ from modulekge.explanations.relation_patterns import RelationPatterns
 from modulekge.explanations.values import Explanation, PathExplanation
 from modulekge.server.batching import BusyError
 from modulekge.server.facts import Direction
+from modulekge.server.links import MOST_LINKS
 from modulekge.server.metrics import Metrics
 from modulekge.server.middleware import INTERNAL, LIMITS, LOOPBACK, Limits, Middleware
 from modulekge.server.reference import reference_page
@@ -47,6 +48,7 @@ from modulekge.server.views import (
     EntityPage,
     Neighbourhood,
     PredictionSetView,
+    RelationCard,
     RelationPage,
     RunDetail,
     RunSummary,
@@ -129,6 +131,11 @@ def _known(service: Service) -> APIRouter:
         """Relations whose name or label matches, as entities are found. Else by facts."""
         return service[run].lookup.relations(search, limit, offset)
 
+    @router.get("/{run}/relation")
+    async def relation(run: RunName, name: Text, limit: Limit = 20, offset: Offset = 0) -> RelationCard:
+        """A relation: its facts page by page, its metrics, and how true its probabilities are."""
+        return service[run].relation(name, limit, offset)
+
     @router.get("/{run}/entities")
     async def entities(run: RunName, search: Text = "", limit: Limit = 20, offset: Offset = 0) -> EntityPage:
         """Entities whose name or label matches: exact, by prefix, by word, then alike. Else by degree."""
@@ -189,6 +196,21 @@ def _asked(service: Service) -> APIRouter:
     ) -> Neighbourhood:
         """Known facts around an entity, and its most probable new links, to entities of fitting types."""
         return await _soon(service[run].neighbourhood(name, known, predicted, types))
+
+    @router.get("/{run}/examples")
+    async def examples(run: RunName, limit: Annotated[int, Query(ge=1, le=50)] = 8) -> Links:
+        """Held-out facts whose tail the run gives first, of each relation in turn: what it can be asked."""
+        return Links(await _soon(service[run].examples(limit)))
+
+    @router.get("/{run}/links")
+    async def links(
+        run: RunName,
+        relation: Annotated[str | None, Query(max_length=1000)] = None,
+        limit: Annotated[int, Query(ge=1, le=MOST_LINKS)] = 20,
+        types: Types = "constrained",
+    ) -> Links:
+        """The most probable new links of a relation, or of all; found once."""
+        return Links(await _soon(service[run].links(relation, limit, types)))
 
     @router.get("/{run}/algebra")
     async def algebra(run: RunName) -> RelationPatterns:

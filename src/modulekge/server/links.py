@@ -1,8 +1,18 @@
-"""Triples with all that is said of them: score, probabilities from both ends, ranks, labels."""
+"""Triples with all that is said of them, the most probable new ones, and held-out ones that were found."""
 
+import torch
+
+from modulekge.answers.links import best_links, links_in_chunks
 from modulekge.answers.predictor import Predictor
+from modulekge.answers.type_constraints import Types
+from modulekge.errors import QuestionError
 from modulekge.server.views import LinkView
 from modulekge.shapes import Triples
+
+MOST_LINKS = 200  # that are kept of a relation
+_MOST_SCORES = 1 << 28  # worked out for them, while other calls wait
+_TRIED = 256  # held-out facts that are asked for
+_TRIED_ALONG_PATHS = 32  # which take longer
 
 
 def link_views(asked: Predictor, triples: Triples) -> list[LinkView]:
@@ -20,3 +30,34 @@ def link_views(asked: Predictor, triples: Triples) -> list[LinkView]:
             labels = entities.label(h), relations.label(r), entities.label(t)
             views.append(LinkView(**vars(link), head_probability=chance, labels=labels))
     return views
+
+
+def new_links(asked: Predictor, relations: list[int], types: Types) -> list[LinkView]:
+    """Return the most probable new triples of some relations; what takes too long is refused."""
+    dataset, calibration = asked.run.dataset, asked.calibrated()
+    constraints = asked.type_constraints if types == "constrained" else None
+    n, count = len(dataset.relations), len(dataset.entities)
+    work = sum(int(constraints.allowed(r + n).sum()) if constraints else count for r in relations) * count
+    if work > _MOST_SCORES:
+        name, path = dataset.relations.names[relations[0]], asked.run.folder.path.name
+        raise QuestionError(
+            f"{work:,} triples would have to be scored, while others wait; ask for one relation, or let "
+            f"'modulekge links {path} --relation {name}' find them"
+        )
+    chunks = links_in_chunks(asked.run.scorer, dataset, calibration, relations, MOST_LINKS, constraints)
+    return link_views(asked, best_links(chunks, MOST_LINKS))
+
+
+def found_links(asked: Predictor) -> list[LinkView]:
+    """Return held-out facts whose tail the run gives first: the surest of each relation, then the next."""
+    dataset = asked.run.dataset
+    facts = next((part for part in (dataset.test, dataset.valid) if len(part)), dataset.test)
+    most = _TRIED_ALONG_PATHS if asked.run.model.spec.along_paths else _TRIED
+    tried = facts[torch.arange(min(most, len(facts))) * len(facts) // max(1, min(most, len(facts)))]
+    right = [link for link in link_views(asked, tried) if link.tail_rank == 1]
+    right.sort(key=lambda link: -(link.probability or 0.0))
+    turns: dict[str, int] = {}
+    place = {}
+    for link in right:
+        place[link] = turns[link.relation] = turns.get(link.relation, 0) + 1
+    return sorted(right, key=lambda link: place[link])

@@ -20,9 +20,9 @@ from modulekge.explanations.explanation import explain_ids
 from modulekge.explanations.relation_patterns import RelationPatterns, relation_patterns
 from modulekge.explanations.values import Explanation, PathExplanation
 from modulekge.run.run import Run, load
-from modulekge.server.about import run_detail, run_summary
+from modulekge.server.about import relation_card, run_detail, run_summary
 from modulekge.server.batching import Batcher, BatchStats
-from modulekge.server.links import link_views
+from modulekge.server.links import found_links, link_views, new_links
 from modulekge.server.lookup import Lookup
 from modulekge.server.neighbourhood import Neighbours
 from modulekge.server.projection import MapMaker
@@ -31,6 +31,7 @@ from modulekge.server.views import (
     LinkView,
     Neighbourhood,
     PredictionSetView,
+    RelationCard,
     RunDetail,
     RunSummary,
 )
@@ -107,6 +108,15 @@ class ServedRun:
     @cached_property
     def _algebra(self) -> RelationPatterns:
         return relation_patterns(self._on_cpu)
+
+    @cached_property
+    def _found(self) -> list[LinkView]:
+        return found_links(self.predictor)
+
+    @cached_property
+    def _new_links(self) -> dict[tuple[tuple[int, ...], Types], list[LinkView]]:
+        """The most probable new links of relations that were asked for before."""
+        return {}
 
     @cached_property
     def _on_cpu(self) -> Run:
@@ -196,6 +206,27 @@ class ServedRun:
         """Return so many facts around an entity, and so many of its most probable new links."""
         entity = self.lookup.find_entity(name, "name")
         return self._later(lambda: self._neighbours.of(entity, known, predicted, types))
+
+    def relation(self, name: str, limit: int, offset: int) -> RelationCard:
+        """Return a relation with some of its facts and what was measured of it."""
+        relation = self.lookup.find_relation(name, "name")
+        return relation_card(self.run, self.lookup, relation, limit, offset)
+
+    def links(self, relation: str | None, limit: int, types: Types) -> "Future[list[LinkView]]":
+        """Return the most probable new links of a relation, or of all; found once."""
+        every = range(len(self.run.dataset.relations))
+        ids = tuple(every) if relation is None else (self.lookup.find_relation(relation, "relation"),)
+
+        def find() -> list[LinkView]:
+            if (ids, types) not in self._new_links:
+                self._new_links[ids, types] = new_links(self.predictor, list(ids), types)
+            return self._new_links[ids, types][:limit]
+
+        return self._later(find)
+
+    def examples(self, limit: int) -> "Future[list[LinkView]]":
+        """Return held-out facts that the run finds; sought once."""
+        return self._later(lambda: self._found[:limit])
 
     def map(self, limit: int) -> "Future[EntityMap]":
         """Return the best-connected entities on a plane."""

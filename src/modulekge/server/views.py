@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from modulekge.answers.questions import Answer, Link
 from modulekge.data.benchmarks import Split
-from modulekge.evaluation.reliability import Accuracy, Coverage
+from modulekge.evaluation.reliability import Accuracy, Coverage, Reliability
 from modulekge.evaluation.report import Metrics, Protocol
 from modulekge.server.facts import Direction
 
@@ -120,6 +120,31 @@ class RelationPage:
 
     total: int
     items: list[RelationItem]
+
+
+@dataclass(frozen=True)
+class PairItem:
+    """A fact of a relation that is known, and the split that holds it."""
+
+    head: Name
+    tail: Name
+    split: Split
+
+
+@dataclass(frozen=True)
+class RelationCard(RelationItem):
+    """A relation: some of its facts, how well it is answered, and how true its probabilities are.
+
+    ``figures`` is None where test has none of its facts, ``tails`` and ``heads`` where valid has too few to
+    calibrate the questions for its tails, or for its heads, on their own.
+    """
+
+    n_heads: int
+    n_tails: int
+    facts: list[PairItem]
+    figures: FiguresOf | None
+    tails: Reliability | None
+    heads: Reliability | None
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ import * as entity from "./entity.js";
 import * as home from "./home.js";
 import * as map from "./map.js";
 import { problem } from "./problem.js";
+import * as relation from "./relation.js";
 import * as run from "./run.js";
 import * as why from "./why.js";
 
-const VIEWS = new Map(Object.entries({ "": home, around, ask, compare, compound, entity, map, run, why }));
+const VIEWS = new Map(Object.entries({ "": home, around, ask, compare, compound, entity, map, relation, run, why }));
 const WRONG = [400, 404, 422]; // what the address is to blame for
 const SLOW = 150; // ms after which a view that is not there yet is said to be loading
 const named = (id) => document.getElementById(id);

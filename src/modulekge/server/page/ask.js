@@ -2,7 +2,7 @@
 
 import { go, href, turnInto } from "./address.js";
 import { get, getOnce, of, post, ServerError } from "./api.js";
-import { bar, count, el, entityLink, figure, later, link, percent, toggle, words } from "./dom.js";
+import { bar, count, el, entityLink, figure, later, link, percent, relationLink, toggle, words } from "./dom.js";
 import { ALL_RELATIONS, caution, sentence } from "./entity.js";
 import { missing } from "./run.js";
 
@@ -31,12 +31,13 @@ export async function show({ run, runs, params, signal }) {
         ? question.relation && !guessed && answerSet(run, question, signal)
         : missing("has no probabilities yet", `modulekge calibrate ${run.name}`, "makes them"),
       el("div.tools",
-        toggle("new", "New answers only", Boolean(params.new), (on) => go("ask", { ...same, new: on ? 1 : null })),
+        toggle("new", "Fold known answers away", Boolean(params.new), (on) => go("ask", { ...same, new: on ? 1 : null })),
         elsewhere(run, runs, question),
       ),
       answers.length
         ? answerList(run, question, answers)
         : el("p.notice", "No answers: the graph knows all of them already."),
+      params.new && question.relation ? folded(run, question, signal) : null,
       answers.length === k && k < MOST ? more(() => turnInto("ask", { ...same, k: 2 * k })) : null,
     ],
   };
@@ -83,7 +84,7 @@ function row(run, question, answer, shared) {
   const asked = PARTS.find((part) => !question[part]);
   const triple = { run: run.name, ...question, [asked]: answer.name };
   const { name, label } = answer, why = { href: href("why", triple), "aria-label": `Why ${label}?` };
-  const linked = asked === "relation" ? el("span", words(label)) : entityLink(run, name, label);
+  const linked = asked === "relation" ? relationLink(run, name, label) : entityLink(run, name, label);
   return el("li",
     el("span.rank", `${answer.rank}`),
     el("span.answer", linked, mark(answer), itself(question, answer), shared.get(name)),
@@ -113,9 +114,21 @@ function chance({ probability, split }) {
   return el("span.chance", bar(probability, { words: `probability ${text}` }), el("span", text));
 }
 
+/** Return the known answers, behind the new ones and folded. */
+function folded(run, { head, relation, tail }, signal) {
+  const asked = { name: head ?? tail, relation, direction: head ? "out" : "in", limit: MOST };
+  const load = () => get(of(run, "entity"), asked, signal);
+  const draw = ({ facts: [{ total, items } = { total: 0, items: [] }] }) => (total
+    ? el("details.known", el("summary", `${count(total, "known answer")}`),
+      el("ul.chips", items.map(({ name, label }) => el("li", entityLink(run, name, label)))))
+    : el("p.quiet", "No known answers."));
+  return later(load, draw, { signal });
+}
+
 function asked(run, question, labels) {
   const side = (part) => (question[part] ? entityLink(run, question[part], labels[part]) : unknown());
-  return sentence(side("head"), question.relation ? labels.relation : unknown(), side("tail"));
+  const middle = question.relation ? relationLink(run, question.relation, labels.relation) : unknown();
+  return sentence(side("head"), middle, side("tail"));
 }
 
 function unknown() {

@@ -35,7 +35,7 @@ export function key(i, ...name) {
 }
 
 /** Return the share of answers that hold by the probability they were given; the diagonal is right. */
-export function reliability(before, after) {
+export function reliability(before, after, title = "Share that is true") {
   const x = (value) => EDGE + value * (SIDE - EDGE - 12), y = (value) => SIDE - x(value);
   const most = Math.max(1, ...after.map(({ answers }) => answers));
   const points = (bins, i) => bins.map(({ answers, probability, true: share }) => {
@@ -50,7 +50,7 @@ export function reliability(before, after) {
   ]);
   const label = "Share of answers that is true, by the probability they were given";
   return el("figure.square",
-    el("figcaption", el("strong", "Share that is true"), key(1, "softmax"), key(0, "calibrated")),
+    el("figcaption", el("strong", title), key(1, "softmax"), key(0, "calibrated")),
     svg("svg", { viewBox: `0 0 ${SIDE} ${SIDE}`, role: "img", "aria-label": label },
       ticks, svg("path.diagonal", { d: `M${x(0)} ${y(0)}L${x(1)} ${y(1)}` }),
       points(before, 1), points(after, 0),

@@ -4,7 +4,7 @@ import { go } from "./address.js";
 import { getOnce, of } from "./api.js";
 import { answerList, answersTo, labelsOf } from "./ask.js";
 import { curves, key } from "./charts.js";
-import { bar, choice, el, figure, later, link, section, words } from "./dom.js";
+import { bar, choice, el, figure, later, link, relationLink, section, words } from "./dom.js";
 import { ALL_RELATIONS, sentence } from "./entity.js";
 import { METRICS, curve } from "./run.js";
 import { searchBox } from "./search.js";
@@ -43,7 +43,7 @@ export async function show({ run, runs, params, signal, fail }) {
       section("Training",
         el("div.columns", curves("MRR on valid", drawn("mrr")), curves("Loss", drawn("loss"))),
         el("p.quiet", "Losses compare only where both runs have the same one.")),
-      same && wholes.every(({ report }) => report) ? section("Relations, by MRR", relations(wholes)) : null,
+      same && wholes.every(({ report }) => report) ? section("Relations, by MRR", relations(run, wholes)) : null,
       asked ? null : question,
     ],
   };
@@ -73,7 +73,7 @@ function figures(pair, wholes, same) {
   return el("table.metrics", head, el("tbody", measured, facts));
 }
 
-function relations(wholes) {
+function relations(run, wholes) {
   const parts = wholes.map(({ report }) => new Map(report.relations.map((each) => [each.name, each])));
   const labels = new Map(parts.flatMap((part) => [...part.values()].map(({ name, label }) => [name, label])));
   const rows = [...labels].map(([name, label]) => ({
@@ -81,7 +81,7 @@ function relations(wholes) {
   }));
   rows.sort((a, b) => b.values[0] - a.values[0]);
   return el("ul.bars.wide", rows.map(({ name, label, values }) =>
-    el("li", el("span", { title: name }, words(label)),
+    el("li", relationLink(run, name, label),
       el("span.two-bars", values.map((value, i) => bar(value || 0, { second: i === 1 }))),
       el("span", values.map((value) => el("span", figure(value)))))));
 }

@@ -42,6 +42,11 @@ export function entityLink(run, name, label = words(name)) {
   return link("entity", { run: run.name, name }, label);
 }
 
+/** Return a link to a relation. */
+export function relationLink(run, name, label = words(name)) {
+  return link("relation", { run: run.name, name }, label);
+}
+
 /** Return a part of the page under a heading. */
 export function section(title, ...children) {
   return el("section", el("h2", title), ...children);

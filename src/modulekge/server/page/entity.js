@@ -2,7 +2,8 @@
 
 import { go } from "./address.js";
 import { get, getOnce, of } from "./api.js";
-import { choice, count, el, entityLink, link, section, words } from "./dom.js";
+import { choice, count, el, entityLink, link, relationLink, section, words } from "./dom.js";
+import { textOf } from "./question.js";
 import { searchBox } from "./search.js";
 
 const PAGE = 50; // facts that "show more" adds
@@ -27,6 +28,7 @@ export async function show({ run, params, signal, fail }) {
         el("p.actions",
           link("around", { run: run.name, name: entity.name }, "Neighbourhood"),
           link("map", { run: run.name, name: entity.name }, "On the map"),
+          link("compound", { run: run.name, q: startOf(entity) }, "Question of several links"),
         ),
       ),
       section("Ask the model", askForm(run, entity, relations.items, fail)),
@@ -66,7 +68,8 @@ export function asking(run, entity, relation, direction) {
 
 function factGroup(run, entity, group, { signal, fail }) {
   const { relation, direction, total } = group, name = words(relation.label);
-  const title = direction === "out" ? sentence(entity.label, name, "…") : sentence("…", name, entity.label);
+  const linked = relationLink(run, relation.name, name);
+  const title = direction === "out" ? sentence(entity.label, linked, "…") : sentence("…", linked, entity.label);
   const list = el("ul.chips", group.items.map((item) => fact(run, item)));
   const more = el("button.plain", { onclick: add, hidden: group.items.length >= total });
   const tell = () => (more.textContent = `Show more (${count(total - list.children.length)})`);
@@ -97,6 +100,13 @@ function factGroup(run, entity, group, { signal, fail }) {
 function fact(run, { name, label, split }) {
   const held = split === "train" ? null : el("small", { title: `held out from training: ${split}` }, split);
   return el("li", entityLink(run, name, [label, held]));
+}
+
+/** Return a compound question to begin with, of the relation that an entity has most. */
+function startOf({ name, facts: [group] }) {
+  if (!group) return null;
+  const [head, tail] = group.direction === "out" ? [{ name }, { variable: "x" }] : [{ variable: "x" }, { name }];
+  return textOf({ asked: "x", links: [{ join: "and", head, relation: { name: group.relation.name }, tail }] });
 }
 
 /** Return what can be asked: either end of any relation, or how two entities are related. */

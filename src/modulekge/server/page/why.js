@@ -2,7 +2,7 @@
 
 import { of, post, ServerError } from "./api.js";
 import { labelsOf } from "./ask.js";
-import { bar, count, el, entityLink, figure, later, link, percent, section, tile, words } from "./dom.js";
+import { bar, count, el, entityLink, figure, later, link, percent, relationLink, section, tile, words } from "./dom.js";
 import { caution, sentence } from "./entity.js";
 
 /** Show what speaks for a triple. */
@@ -89,7 +89,7 @@ function standing(probability, rank, question) {
 
 function triple(run, { head, relation, tail, labels }) {
   const [h, r, t] = labels;
-  const middle = el("span", { title: relation }, words(r));
+  const middle = relationLink(run, relation, words(r));
   return sentence(entityLink(run, head, h), middle, entityLink(run, tail, t));
 }
 
@@ -117,7 +117,7 @@ function chain(run, { facts, ways }) {
   });
   const node = ([name, label]) => el("span.node", entityLink(run, name, label));
   const steps = facts.flatMap((fact, i) => [
-    el("span", { class: `step ${ways[i]}` }, el("span", words(fact.labels[1])), " "),
+    el("span", { class: `step ${ways[i]}` }, relationLink(run, fact.relation, fact.labels[1]), " "),
     node(ends[i][1]),
   ]);
   return el("p.chain", node(ends[0][0]), " ", ...steps.flatMap((step) => [step, " "]));
