@@ -37,7 +37,7 @@ WEB = {
     "starlette",
     "uvicorn",
 }  # the extra "serve"; two files import it, and the program only these
-WEB_FILES = {"http.py", "requests.py", "server.py"}
+WEB_FILES = {"http.py", "pages.py", "requests.py", "routes.py", "server.py", "tables.py"}
 KERNELS = {
     "distance_triton.py",
     "entities_triton.py",

@@ -139,7 +139,7 @@ def new_page(chromium):
 
         page.on("console", lambda said: complain(f"{said.type}: {said.text}"))
         page.on("pageerror", lambda error: complain(f"error: {error}"))
-        page.on("response", lambda got: got.ok or complain(f"{got.status}: {got.url}"))
+        page.on("response", lambda got: got.ok or got.status == 304 or complain(f"{got.status}: {got.url}"))
         page.on("requestfailed", lambda lost: _given_up(lost) or complain(f"{lost.failure}: {lost.url}"))
         page.on("request", lambda made: "127.0.0.1" in made.url or complain(f"elsewhere: {made.url}"))
         return page

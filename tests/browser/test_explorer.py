@@ -23,6 +23,8 @@ VIEWS = {
     "compound asked": "#/compound?q="
     + quote("?x where France borders ?x and not ?x member_of 'European Union'"),
     "relation": "#/relation?name=borders",
+    "review": "#/review",
+    "bulk": "#/bulk",
     "compare": "#/compare?run=DistMult&with=ComplEx&head=France&relation=borders",
 }
 
@@ -92,7 +94,7 @@ def test_from_a_search_to_an_answer_and_why(page):
     widths = rows.locator(".fill").evaluate_all("fills => fills.map(fill => parseFloat(fill.style.width))")
     assert widths == sorted(widths, reverse=True)
     name = rows.first.locator(".answer a").inner_text()
-    rows.first.get_by_role("link", name=f"Why {name}?").click()
+    rows.first.get_by_role("link", name=f"why? {name}").click()
     heading(page, f"Why France borders {name}?")
     assert page.locator(".tile").first.inner_text().startswith("new")
     expect(page.get_by_role("heading", name="Paths from one to the other")).to_be_visible()

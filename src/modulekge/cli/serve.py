@@ -33,6 +33,10 @@ def serve(
     allow_host: Annotated[
         list[str] | None, typer.Option(help="A further name that the server is called by; repeatable.")
     ] = None,
+    cors: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ORIGIN", help="A web page's origin that may ask from a browser; repeatable."),
+    ] = None,
     batch: Annotated[int, typer.Option(min=1, help="Questions that are answered together at most.")] = 64,
 ) -> None:
     """Open the explorer: a page to search, ask and compare, and an HTTP API for programs (see /docs).

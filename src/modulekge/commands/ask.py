@@ -4,7 +4,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import typer
-from rich.console import RenderableType
 
 from modulekge import render
 from modulekge.answers.compound.asker import Asker
@@ -13,7 +12,7 @@ from modulekge.answers.questions import Answer, Link, Question
 from modulekge.answers.triples import NamedTriples
 from modulekge.answers.type_constraints import Types
 from modulekge.cli.graph import split_columns
-from modulekge.commands.graph import on_device, print_found, print_notes, print_untrained
+from modulekge.commands.graph import give, on_device, print_found, print_notes, print_untrained
 from modulekge.errors import QuestionError
 from modulekge.run.rows import WRITERS, Rows, check_target
 from modulekge.run.run import load
@@ -53,7 +52,7 @@ def predict(
         answers, view = found.answers, render.prediction_set_view(str(question), found)
     rows = [{**asdict(answer), "known": answer.known} for answer in answers]
     print_untrained(asked.run.dataset, head, tail)
-    _give(Rows({**Rows.of(Answer, []).columns, "known": bool}, rows), view, out, as_json)
+    give(Rows({**Rows.of(Answer, []).columns, "known": bool}, rows), view, out, as_json)
 
 
 def ask(
@@ -89,7 +88,7 @@ def links(
         found = asked.links(relation, k, watch, types)
     if not any_type:
         _say_candidates(sum(h * t for h, t in sides), len(sides) * len(dataset.entities) ** 2, "triples")
-    _give(Rows.of(Link, found), render.links_table(found, dataset), out, as_json)
+    give(Rows.of(Link, found), render.links_table(found, dataset), out, as_json)
 
 
 def score(
@@ -104,7 +103,7 @@ def score(
     if skipped := len(triples.rows) - len(found):
         which = f"{file}: {skipped:,} of {counted(len(triples.rows), 'triple')}"
         typer.echo(f"{which} left out: their names are unknown, or labels of several", err=True)
-    _give(Rows.of(Link, found), render.links_table(found, asked.run.dataset), out, as_json)
+    give(Rows.of(Link, found), render.links_table(found, asked.run.dataset), out, as_json)
 
 
 def _check_out(out: Path | None) -> None:
@@ -139,14 +138,3 @@ def _types(constrained: bool) -> Types:
 
 def _say_candidates(left: int, total: int, what: str) -> None:
     typer.echo(f"type constraints: {left:,} of {total:,} {what} are candidates", err=True)
-
-
-def _give(rows: Rows, view: RenderableType, out: Path | None, as_json: bool) -> None:
-    """Write what was found to a file, print it for a program, or show it."""
-    if out:
-        rows.write(out)
-        typer.echo(f"{counted(len(rows.rows), 'row')} in {out}", err=True)
-    if as_json:
-        print(rows.json_lines(), end="")
-    elif not out:
-        render.console().print(view)

@@ -127,6 +127,19 @@ class Lookup:
         head, relation, tail = self._ids((asked.head, asked.relation, asked.tail), place)
         return QuestionIds.of(head, relation, tail, len(self.dataset.relations))
 
+    def named(self, asked: QuestionIds) -> tuple[str | None, str | None, str | None]:
+        """Return head, relation and tail of a question by name; what is asked for is None."""
+        names, relations, n = (
+            self.dataset.entities.names,
+            self.dataset.relations.names,
+            self.facts.n_relations,
+        )
+        if asked.for_relations:
+            return names[asked.head], None, names[asked.other]
+        if asked.other < n:
+            return names[asked.head], relations[asked.other], None
+        return None, relations[asked.other - n], names[asked.head]
+
     def triple(self, triple: tuple[str, str, str], place: str = "") -> tuple[int, int, int]:
         """Return a triple by ids."""
         head, relation, tail = (int(i or 0) for i in self._ids(triple, place))

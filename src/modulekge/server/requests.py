@@ -11,6 +11,7 @@ from modulekge.answers.predictor import Known
 from modulekge.answers.questions import Answer, Question
 from modulekge.answers.type_constraints import Types
 from modulekge.choices import FEW, T_NORMS
+from modulekge.run.judgements import Judgement, Verdict
 from modulekge.server.views import LinkView
 
 MOST_ANSWERS = 500  # to a question
@@ -68,7 +69,9 @@ class ForRelations(_Question):
 class Predict(_Request):
     """Questions, how many answers each, and whether facts, and entities of any type, are among them."""
 
-    questions: list[ForTails | ForHeads | ForRelations] = Field(max_length=MOST_QUESTIONS)
+    questions: list[ForTails | ForHeads | ForRelations] = Field(
+        max_length=MOST_QUESTIONS, examples=[[{"head": "France", "relation": "borders"}]]
+    )
     k: int = Field(FEW, ge=1, le=MOST_ANSWERS)
     known: Known = "mark"
     types: Types = "any"
@@ -94,7 +97,9 @@ QUESTION_KINDS = frozenset(
 class Ask(_Request):
     """A compound question, in the small language or in SPARQL, and how many answers."""
 
-    question: str = Field(max_length=LONGEST_QUESTION)
+    question: str = Field(
+        max_length=LONGEST_QUESTION, examples=["?c where France borders ?x and ?x uses_currency ?c"]
+    )
     k: int = Field(FEW, ge=1, le=MOST_ANSWERS)
     known: Known = "mark"
     t_norm: Literal[T_NORMS] = T_NORMS[0]  # type: ignore[valid-type]
@@ -104,7 +109,9 @@ class Ask(_Request):
 class Score(_Request):
     """Triples of names: head, relation, tail."""
 
-    triples: list[tuple[Name, Name, Name]] = Field(max_length=MOST_TRIPLES)
+    triples: list[tuple[Name, Name, Name]] = Field(
+        max_length=MOST_TRIPLES, examples=[[["France", "borders", "Spain"]]]
+    )
 
 
 class Explain(_Request):
@@ -124,6 +131,15 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """A question by the graph's own names; what is asked for is null."""
+
+    head: str | None
+    relation: str | None
+    tail: str | None
+
+
+@dataclass(frozen=True)
 class Health:
     """The server is up: its version and how many runs it serves."""
 
@@ -134,9 +150,48 @@ class Health:
 
 @dataclass(frozen=True)
 class Answers:
-    """The answers to each question, best first."""
+    """The questions as they were understood, by name, and the answers to each, best first.
 
+    A question with an unknown name has no answers, and a problem in ``errors``; the others are answered.
+    """
+
+    questions: list[Asked]
     answers: list[list[Answer]]
+    errors: list[Problem | None]
+
+
+@dataclass(frozen=True)
+class AnswerRow(Answer):
+    """An answer with its question, as a row of a table."""
+
+    question: int  # its place in the request
+    head: str | None
+    relation: str | None
+    tail: str | None
+
+
+class Judge(_Request):
+    """A verdict on a triple of names; ``withdraw`` takes an earlier one of the same person back."""
+
+    head: Name
+    relation: Name
+    tail: Name
+    verdict: Verdict
+    reason: str = Field("", max_length=LONGEST)
+
+
+class Judged(_Request):
+    """Verdicts, and whose they are."""
+
+    judgements: list[Judge] = Field(max_length=MOST_TRIPLES)
+    by: str = Field("", max_length=100)
+
+
+@dataclass(frozen=True)
+class Judgements:
+    """What everyone said last of each triple, without what was withdrawn."""
+
+    judgements: list[Judgement]
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -19,11 +20,12 @@ from modulekge.errors import RunError, unknown
 from modulekge.explanations.explanation import explain_ids
 from modulekge.explanations.relation_patterns import RelationPatterns, relation_patterns
 from modulekge.explanations.values import Explanation, PathExplanation
+from modulekge.run.judgements import Judgement, Verdict, keep_judgements, read_judgements
 from modulekge.run.run import Run, load
 from modulekge.server.about import relation_card, run_detail, run_summary
 from modulekge.server.batching import Batcher, BatchStats
 from modulekge.server.links import found_links, link_views, new_links
-from modulekge.server.lookup import Lookup
+from modulekge.server.lookup import Lookup, UnknownFieldError
 from modulekge.server.neighbourhood import Neighbours
 from modulekge.server.projection import MapMaker
 from modulekge.server.views import (
@@ -149,13 +151,22 @@ class ServedRun:
         self.answers.close()
         self.calls.close()
 
+    def questions(self, questions: Sequence[Question]) -> list[QuestionIds | UnknownFieldError]:
+        """Find the names of questions; an error in the place of one that has an unknown name."""
+        return [self._question(asked, f"questions[{i}].") for i, asked in enumerate(questions)]
+
+    def _question(self, asked: Question, place: str) -> QuestionIds | UnknownFieldError:
+        try:
+            return self.lookup.question(asked, place)
+        except UnknownFieldError as error:
+            return error
+
     def predict(
-        self, questions: Sequence[Question], k: int, known: Known, types: Types = "any"
+        self, questions: Sequence[QuestionIds], k: int, known: Known, types: Types = "any"
     ) -> "Future[list[list[Answer]]]":
         """Return the best answers to each question; where there are fewer than ``k``, all."""
-        found = [self.lookup.question(asked, f"questions[{i}].") for i, asked in enumerate(questions)]
-        check_types(types, any(asked.for_relations for asked in found))
-        return self.answers.ask(QuestionBatch(tuple(found), k, known, types))
+        check_types(types, any(asked.for_relations for asked in questions))
+        return self.answers.ask(QuestionBatch(tuple(questions), k, known, types))
 
     def _predict_all(self, batch: Sequence[QuestionBatch]) -> list[list[list[Answer]]]:
         """Answer requests together: one call for all questions of a kind."""
@@ -194,6 +205,29 @@ class ServedRun:
         found = [self.lookup.triple(triple, f"triples[{i}].") for i, triple in enumerate(triples)]
         ids = torch.tensor(found, dtype=torch.long).view(-1, 3)
         return self._later(lambda: link_views(self.predictor, ids))
+
+    def judge(
+        self, verdicts: Sequence[tuple[tuple[str, str, str], Verdict, str]], by: str
+    ) -> "Future[list[Judgement]]":
+        """Keep verdicts on triples, each with its reason, beside the run."""
+        found = [self.lookup.triple(triple, f"judgements[{i}].") for i, (triple, _, _) in enumerate(verdicts)]
+        ids = torch.tensor(found, dtype=torch.long).view(-1, 3)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+
+        def keep() -> list[Judgement]:
+            links = self.predictor.score_ids(ids)
+            judged = [
+                Judgement(link.head, link.relation, link.tail, verdict, reason, by, link.probability, now)
+                for link, (_, verdict, reason) in zip(links, verdicts, strict=True)
+            ]
+            keep_judgements(self.run.folder, judged)
+            return judged
+
+        return self._later(keep)
+
+    def judgements(self) -> "Future[list[Judgement]]":
+        """Return every judgement that was kept."""
+        return self._later(lambda: read_judgements(self.run.folder))
 
     def explain(self, triple: tuple[str, str, str]) -> "Future[Explanation | PathExplanation]":
         """Return what speaks for a triple."""

@@ -56,12 +56,22 @@ function address(path, params = {}) {
   return `api/v1/${path}${query && `?${query}`}`;
 }
 
-async function call(url, options) {
+/** Return what the server has under a path as a file of some kind. */
+export async function fetchFile(path, kind) {
+  const response = await fetch(address(path), { headers: withToken({ Accept: kind }) });
+  if (!response.ok) throw new ServerError(`The server answered ${response.status}.`, response.status);
+  return response.blob();
+}
+
+function withToken(headers) {
   const token = sessionStorage.getItem(TOKEN);
-  const headers = { ...options.headers, ...(token && { Authorization: `Bearer ${token}` }) };
+  return { ...headers, ...(token && { Authorization: `Bearer ${token}` }) };
+}
+
+async function call(url, options) {
   let response, body;
   try {
-    response = await fetch(url, { ...options, headers });
+    response = await fetch(url, { ...options, headers: withToken(options.headers) });
     body = await response.text();
   } catch (error) {
     throw error.name === "AbortError" ? error : new ServerError(SILENT, 0);

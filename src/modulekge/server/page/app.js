@@ -6,6 +6,7 @@ import { el } from "./dom.js";
 import { searchBox } from "./search.js";
 import * as around from "./around.js";
 import * as ask from "./ask.js";
+import * as bulk from "./bulk.js";
 import * as compare from "./compare.js";
 import * as compound from "./compound.js";
 import * as entity from "./entity.js";
@@ -13,10 +14,11 @@ import * as home from "./home.js";
 import * as map from "./map.js";
 import { problem } from "./problem.js";
 import * as relation from "./relation.js";
+import * as review from "./review.js";
 import * as run from "./run.js";
 import * as why from "./why.js";
 
-const VIEWS = new Map(Object.entries({ "": home, around, ask, compare, compound, entity, map, relation, run, why }));
+const VIEWS = new Map(Object.entries({ "": home, around, ask, bulk, compare, compound, entity, map, relation, review, run, why }));
 const WRONG = [400, 404, 422]; // what the address is to blame for
 const SLOW = 150; // ms after which a view that is not there yet is said to be loading
 const named = (id) => document.getElementById(id);

@@ -4,7 +4,9 @@ import { go, href, turnInto } from "./address.js";
 import { get, getOnce, of, post, ServerError } from "./api.js";
 import { bar, count, el, entityLink, figure, later, link, percent, relationLink, toggle, words } from "./dom.js";
 import { ALL_RELATIONS, caution, sentence } from "./entity.js";
+import { judged, judging } from "./judge.js";
 import { missing } from "./run.js";
+import { asCode, copyLink, tableButtons } from "./share.js";
 
 const FIRST = 10; // answers, until more are asked for
 const MOST = 200;
@@ -13,12 +15,13 @@ const NAMED = 6; // members of an answer set that are named
 const PARTS = ["head", "relation", "tail"];
 
 /** Show the answers to a question: the part of head, relation and tail that the address leaves out. */
-export async function show({ run, runs, params, signal }) {
+export async function show({ run, runs, params, signal, fail }) {
   const question = questionOf(params);
   const k = Math.min(MOST, Number.parseInt(params.k, 10) || FIRST);
-  const [answers, labels] = await Promise.all([
+  const [answers, labels, before] = await Promise.all([
     answersTo(run, question, k, params.new, signal),
     labelsOf(run, question, signal),
+    judged(run, signal),
   ]);
   const same = { ...params, run: run.name }, guessed = caution(labels.entities);
   return {
@@ -33,11 +36,13 @@ export async function show({ run, runs, params, signal }) {
       el("div.tools",
         toggle("new", "Fold known answers away", Boolean(params.new), (on) => go("ask", { ...same, new: on ? 1 : null })),
         elsewhere(run, runs, question),
+        copyLink(), tableButtons("answers", answers),
       ),
       answers.length
-        ? answerList(run, question, answers)
+        ? answerList(run, question, answers, new Map(), { fail, before })
         : el("p.notice", "No answers: the graph knows all of them already."),
       params.new && question.relation ? folded(run, question, signal) : null,
+      asCode(run, "predict", bodyOf(question, k, params.new), pythonOf(run, question, k, params.new)),
       answers.length === k && k < MOST ? more(() => turnInto("ask", { ...same, k: 2 * k })) : null,
     ],
   };
@@ -54,8 +59,17 @@ function questionOf(params) {
 
 /** Return the ranked answers of a run to a question. */
 export async function answersTo(run, question, k, isNew, signal) {
-  const body = { questions: [question], k, known: isNew ? "exclude" : "mark" };
-  return (await post(of(run, "predict"), body, signal)).answers[0];
+  return (await post(of(run, "predict"), bodyOf(question, k, isNew), signal)).answers[0];
+}
+
+function bodyOf(question, k, isNew) {
+  return { questions: [question], k, known: isNew ? "exclude" : "mark" };
+}
+
+function pythonOf(run, question, k, isNew) {
+  const given = Object.entries(question).map(([part, name]) => `${part}=${JSON.stringify(name)}, `).join("");
+  const known = isNew ? "exclude" : "mark";
+  return `import modulekge\n\nmodulekge.predict(${JSON.stringify(run.name)}, ${given}k=${k}, known="${known}")`;
 }
 
 /** Return head, relation and tail as people call them, "?" for what is asked, and the entities among them. */
@@ -72,26 +86,32 @@ export async function labelsOf(run, question, signal) {
 }
 
 /** Return the answers, best first: a bar for the probability, whether it is known, the score, and why. */
-export function answerList(run, question, answers, shared = new Map()) {
-  const titles = ["", "answer", "probability", "score", ""].map((text) => el("span", text));
+export function answerList(run, question, answers, shared = new Map(), judges = null) {
+  const titles = ["", "answer", "probability", "score", "", ""].map((text) => el("span", text));
   return [
     el("div.answers-head", { "aria-hidden": "true" }, titles),
-    el("ol.answers", answers.map((answer) => row(run, question, answer, shared))),
+    el(judges ? "ol.answers.judged" : "ol.answers", answers.map((answer) => row(run, question, answer, shared, judges))),
   ];
 }
 
-function row(run, question, answer, shared) {
+function row(run, question, answer, shared, judges) {
   const asked = PARTS.find((part) => !question[part]);
   const triple = { run: run.name, ...question, [asked]: answer.name };
-  const { name, label } = answer, why = { href: href("why", triple), "aria-label": `Why ${label}?` };
+  const { name, label, split } = answer, why = { href: href("why", triple), "aria-label": `why? ${label}` };
   const linked = asked === "relation" ? relationLink(run, name, label) : entityLink(run, name, label);
   return el("li",
     el("span.rank", `${answer.rank}`),
     el("span.answer", linked, mark(answer), itself(question, answer), shared.get(name)),
     chance(answer),
     el("span.score", { title: "score of the model" }, figure(answer.score, 2)),
+    judges ? (split === null ? judgeOf(run, triple, label, judges) : el("span.judging")) : null,
     el("a.why", why, "why?"),
   );
+}
+
+function judgeOf(run, { head, relation, tail }, label, { fail, before }) {
+  const triple = { head, relation, tail };
+  return judging(run, triple, { fail, label, said: before.get(JSON.stringify([head, relation, tail])) }).node;
 }
 
 /** Return whether an answer is a fact, one held out from training, or new. */

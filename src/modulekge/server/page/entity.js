@@ -3,6 +3,7 @@
 import { go } from "./address.js";
 import { get, getOnce, of } from "./api.js";
 import { choice, count, el, entityLink, link, relationLink, section, words } from "./dom.js";
+import { copyLink, tableButtons } from "./share.js";
 import { textOf } from "./question.js";
 import { searchBox } from "./search.js";
 
@@ -33,7 +34,7 @@ export async function show({ run, params, signal, fail }) {
       ),
       section("Ask the model", askForm(run, entity, relations.items, fail)),
       section(count(entity.degree, "known fact"), facts.length
-        ? el("div.panel", facts)
+        ? [el("div.panel", facts), el("div.tools", copyLink(), factFiles(run, entity, fail))]
         : el("p.quiet", "The graph says nothing about it.")),
     ],
   };
@@ -107,6 +108,25 @@ function startOf({ name, facts: [group] }) {
   if (!group) return null;
   const [head, tail] = group.direction === "out" ? [{ name }, { variable: "x" }] : [{ variable: "x" }, { name }];
   return textOf({ asked: "x", links: [{ join: "and", head, relation: { name: group.relation.name }, tail }] });
+}
+
+/** Return buttons that fetch all facts of an entity, a thousand of each relation at most, and save them. */
+function factFiles(run, { name }, fail) {
+  const place = el("span");
+  async function load() {
+    try {
+      const { facts } = await get(of(run, "entity"), { name, limit: 1000 });
+      const rows = facts.flatMap(({ relation, direction, items }) => items.map((other) => (direction === "out"
+        ? { head: name, relation: relation.name, tail: other.name, split: other.split }
+        : { head: other.name, relation: relation.name, tail: name, split: other.split })));
+      place.replaceChildren(...tableButtons("facts", rows));
+      place.firstChild.focus();
+    } catch (error) {
+      fail(error, load);
+    }
+  }
+  place.append(el("button.plain", { type: "button", onclick: load }, "Save the facts"));
+  return place;
 }
 
 /** Return what can be asked: either end of any relation, or how two entities are related. */
