@@ -5,28 +5,11 @@ import re
 from urllib.parse import quote
 
 import pytest
+from views import VIEWS
 
 pytestmark = pytest.mark.integration
 
 expect = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright").expect
-
-VIEWS = {
-    "start": "#/",
-    "entity": "#/entity?name=France",
-    "ask": "#/ask?head=France&relation=borders",
-    "relations": "#/ask?head=France&tail=Spain",
-    "why": "#/why?head=France&relation=borders&tail=Spain",
-    "around": "#/around?name=France",
-    "map": "#/map?name=France",
-    "run": "#/run",
-    "compound": "#/compound",
-    "compound asked": "#/compound?q="
-    + quote("?x where France borders ?x and not ?x member_of 'European Union'"),
-    "relation": "#/relation?name=borders",
-    "review": "#/review",
-    "bulk": "#/bulk",
-    "compare": "#/compare?run=DistMult&with=ComplEx&head=France&relation=borders",
-}
 
 
 @pytest.fixture
@@ -131,7 +114,7 @@ def test_the_start_page_asks_and_shows_what_was_found(page):
 def test_back_and_forward_restore_views(page):
     choose(page, "France")
     heading(page, "France")
-    scroll(page, 250)
+    scroll(page, 300)
     page.get_by_role("link", name="Spain").first.click()
     heading(page, "Spain")
     assert page.evaluate("scrollY") == 0
@@ -141,7 +124,7 @@ def test_back_and_forward_restore_views(page):
     page.go_back()
     page.go_back()
     heading(page, "France")
-    scrolled(page, 250)
+    scrolled(page, 300)
     page.go_forward()
     heading(page, "Spain")
 
@@ -162,10 +145,10 @@ def test_a_view_that_comes_late_takes_no_other_views_place_in_the_history(page):
     page.evaluate(HOLD)
     choose(page, "France")
     heading(page, "France")
-    scroll(page, 250)
+    scroll(page, 300)
     page.get_by_role("link", name="Spain").first.click()
     heading(page, "Spain")
-    assert page.evaluate("document.documentElement.scrollHeight - innerHeight") < 250  # shorter than France
+    assert page.evaluate("document.documentElement.scrollHeight - innerHeight") < 300  # shorter than France
     choose(page, "Japan")
     heading(page, "Japan")
     page.evaluate("holding = true")
@@ -175,7 +158,7 @@ def test_a_view_that_comes_late_takes_no_other_views_place_in_the_history(page):
     heading(page, "Japan")  # Spain is held
     page.go_back()
     heading(page, "France")
-    scrolled(page, 250)
+    scrolled(page, 300)
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -246,7 +229,13 @@ def test_a_neighbourhood_has_known_and_predicted_links(page):
     dashes = drawing.locator("path.edge.predicted").first.evaluate("e => getComputedStyle(e).strokeDasharray")
     assert dashes != "none"
     drawing.get_by_role("link", name="Italy, known").first.click()
-    heading(page, "Around Italy")
+    expect(page.get_by_role("heading", level=2, name="and around Italy")).to_be_visible()
+    expect(page.locator("figure.neighbourhood")).to_have_count(2)
+    page.get_by_role("link", name="close Italy").click()
+    expect(page.locator("figure.neighbourhood")).to_have_count(1)
+    page.locator("#only").select_option("borders")
+    expect(page.locator("figure.neighbourhood path.edge:not(.predicted)")).to_have_count(8)
+    expect(page.locator("text.relation").filter(has_not_text="borders")).to_have_count(0)
 
 
 def test_the_map_names_and_opens_what_one_points_at(page):
@@ -266,6 +255,17 @@ def test_the_map_names_and_opens_what_one_points_at(page):
     stands(page, "#/map?name=France")  # dragging is not clicking
     page.mouse.click(box["x"] + 60, box["y"] + 60)
     heading(page, "France")
+
+
+def test_the_map_is_searched_and_has_a_list(page):
+    page.goto(page.url.split("#")[0] + "#/map")
+    heading(page, "Entity map")
+    choose(page, "Spain", "Find on the map")
+    expect(page.locator(".tip")).to_have_text("Spain")
+    assert page.locator(".groups").bounding_box()["y"] < page.locator("canvas").bounding_box()["y"]
+    page.get_by_text("The same as a list").click()
+    page.locator("details").get_by_role("link", name="Spain", exact=True).click()
+    heading(page, "Spain")
 
 
 def test_the_map_by_keyboard(page):

@@ -169,9 +169,10 @@ def asked_routes(service: Service) -> APIRouter:
         known: Annotated[int, Query(ge=0, le=200)] = 20,
         predicted: Annotated[int, Query(ge=0, le=50)] = 8,
         types: Types = "constrained",
+        relation: Annotated[str | None, Query(max_length=1000)] = None,
     ) -> Neighbourhood:
         """Known facts around an entity, and its most probable new links, to entities of fitting types."""
-        return await _soon(service[run].neighbourhood(name, known, predicted, types))
+        return await _soon(service[run].neighbourhood(name, known, predicted, types, relation))
 
     @router.get("/{run}/examples")
     async def examples(run: RunName, limit: Annotated[int, Query(ge=1, le=50)] = 8) -> Links:

@@ -235,11 +235,17 @@ class ServedRun:
         return self._later(lambda: explain_ids(self._on_cpu, found))
 
     def neighbourhood(
-        self, name: str, known: int, predicted: int, types: Types = "constrained"
+        self,
+        name: str,
+        known: int,
+        predicted: int,
+        types: Types = "constrained",
+        relation: str | None = None,
     ) -> "Future[Neighbourhood]":
         """Return so many facts around an entity, and so many of its most probable new links."""
         entity = self.lookup.find_entity(name, "name")
-        return self._later(lambda: self._neighbours.of(entity, known, predicted, types))
+        only = None if relation is None else self.lookup.find_relation(relation, "relation")
+        return self._later(lambda: self._neighbours.of(entity, known, predicted, types, only))
 
     def relation(self, name: str, limit: int, offset: int) -> RelationCard:
         """Return a relation with some of its facts and what was measured of it."""

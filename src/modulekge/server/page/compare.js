@@ -69,7 +69,7 @@ function figures(pair, wholes, same) {
   const title = (...text) => el("th", { scope: "col" }, ...text);
   const gap = title("difference");
   gap.classList.add("extra");
-  const head = el("thead", el("tr", title(), pair.map(({ name }, i) => title(key(i, name))), gap));
+  const head = el("thead", el("tr", title(el("span.unseen", "Figure")), pair.map(({ name }, i) => title(key(i, name))), gap));
   return el("table.metrics", head, el("tbody", measured, facts));
 }
 

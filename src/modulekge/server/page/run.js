@@ -74,7 +74,7 @@ function overall({ both, head, tail, intervals, split, triples }) {
 }
 
 function relationTable(run, relations) {
-  const titles = ["Relation", "", "MRR", "heads", "tails", "facts"];
+  const titles = ["Relation", el("span.unseen", "MRR as a bar"), "MRR", "heads", "tails", "facts"];
   const best = relations.toSorted((a, b) => b.both.mrr - a.both.mrr);
   const rows = best.map(({ name, label, triples, both, head, tail }) =>
     el("tr", el("th", { scope: "row" }, relationLink(run, name, label)),
