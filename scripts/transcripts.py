@@ -113,12 +113,14 @@ def _asked(words: list[str], folder: Path) -> str:
 
     url = next(word for word in words if word.startswith("localhost"))
     body = json.loads(words[words.index("-d") + 1]) if "-d" in words else None
+    headers = dict(words[i + 1].split(": ", 1) for i, word in enumerate(words) if word == "-H")
     service = Service.open([folder / "runs" / "demo"], torch.device("cpu"))
 
     async def ask() -> str:
         transport = httpx.ASGITransport(make_app(service))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8000") as client:
-            return (await client.request("POST" if body else "GET", f"http://{url}", json=body)).text
+            method = "POST" if body else "GET"
+            return (await client.request(method, f"http://{url}", json=body, headers=headers)).text
 
     try:
         return asyncio.run(ask())

@@ -38,7 +38,16 @@ WEB = {
     "uvicorn",
     "mcp",
 }  # the extras "serve" and "agents"; these files import them, and the program only these
-WEB_FILES = {"http.py", "mcp.py", "requests.py", "server.py", "tools.py"}
+WEB_FILES = {
+    "http.py",
+    "mcp.py",
+    "pages.py",
+    "requests.py",
+    "routes.py",
+    "server.py",
+    "tables.py",
+    "tools.py",
+}
 KERNELS = {
     "distance_triton.py",
     "entities_triton.py",

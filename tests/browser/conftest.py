@@ -66,8 +66,8 @@ def runs(installed, tmp_path_factory) -> tuple[Path, Path]:
 
 
 @pytest.fixture(scope="session")
-def hostile(installed, tmp_path_factory):
-    """The address of a run whose names and texts would be scripts if they were markup, or are very long.
+def hostile_run(installed, tmp_path_factory) -> Path:
+    """A run whose names and texts would be scripts if they were markup, or are very long.
 
     Of the entity ``late`` test alone knows something.
     """
@@ -85,7 +85,12 @@ def hostile(installed, tmp_path_factory):
     lines = [f"{name}\t{text}\n" for name, text in told.items()]
     (folder / "told.tsv").write_text("".join(lines), "utf-8")
     texts = "--labels=labels.tsv", "--descriptions=told.tsv"
-    with serving(trained(folder, "graph", "DistMult", *texts)) as (_, address):
+    return trained(folder, "graph", "DistMult", *texts)
+
+
+@pytest.fixture(scope="session")
+def hostile(hostile_run):
+    with serving(hostile_run) as (_, address):
         yield address
 
 
@@ -100,8 +105,9 @@ def serve():
 
 
 @pytest.fixture(scope="session")
-def address(runs):
-    with serving(*runs) as (_, address):
+def address(runs, hostile_run):
+    """The address of two runs of one graph, and one of another."""
+    with serving(*runs, hostile_run) as (_, address):
         yield address
 
 
@@ -133,7 +139,7 @@ def new_page(chromium):
 
         page.on("console", lambda said: complain(f"{said.type}: {said.text}"))
         page.on("pageerror", lambda error: complain(f"error: {error}"))
-        page.on("response", lambda got: got.ok or complain(f"{got.status}: {got.url}"))
+        page.on("response", lambda got: got.ok or got.status == 304 or complain(f"{got.status}: {got.url}"))
         page.on("requestfailed", lambda lost: _given_up(lost) or complain(f"{lost.failure}: {lost.url}"))
         page.on("request", lambda made: "127.0.0.1" in made.url or complain(f"elsewhere: {made.url}"))
         return page

@@ -49,7 +49,7 @@ def relation(page, link, name):
 
 
 def test_a_question_is_built_by_clicking_and_answered(page):
-    page.get_by_role("navigation").get_by_role("link", name="Ask", exact=True).wait_for()
+    page.get_by_role("navigation").get_by_role("link", name="Compound").wait_for()
     fill(page, 1, "start", "France")
     relation(page, 1, "borders")
     expect(text_of(page)).to_have_value("?x where France borders ?x")

@@ -5,25 +5,11 @@ import re
 from urllib.parse import quote
 
 import pytest
+from views import VIEWS
 
 pytestmark = pytest.mark.integration
 
 expect = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright").expect
-
-VIEWS = {
-    "start": "#/",
-    "entity": "#/entity?name=France",
-    "ask": "#/ask?head=France&relation=borders",
-    "relations": "#/ask?head=France&tail=Spain",
-    "why": "#/why?head=France&relation=borders&tail=Spain",
-    "around": "#/around?name=France",
-    "map": "#/map?name=France",
-    "run": "#/run",
-    "compound": "#/compound",
-    "compound asked": "#/compound?q="
-    + quote("?x where France borders ?x and not ?x member_of 'European Union'"),
-    "compare": "#/compare?run=DistMult&with=ComplEx&head=France&relation=borders",
-}
 
 
 @pytest.fixture
@@ -74,29 +60,55 @@ def choose(page, text, label="Search entities"):
 
 
 def test_from_a_search_to_an_answer_and_why(page):
-    heading(page, "Explore world")
+    heading(page, "Ask world")
     choose(page, "fran")
     heading(page, "France")
     facts = page.locator(".facts").filter(has_text=re.compile(r"^France borders"))
     assert facts.get_by_role("link", name="Spain").is_visible()
-    facts.get_by_role("link", name="Ask for more").click()
+    facts.get_by_role("link", name="Predict more").click()
     heading(page, "France borders ?")
     rows = page.locator(".answers li")
     assert rows.count() == 10
     promise = r"If a fact is missing, it is among these \d+ in about 9 of 10 cases.*; measured on test: \d+"
     assert re.search(promise, page.locator(".set").inner_text())
-    page.get_by_label("New answers only").check()
+    page.get_by_label("Fold known answers away").check()
     expect(page.locator(".mark.new")).to_have_count(10)
     stands(page, "&new=1")
     widths = rows.locator(".fill").evaluate_all("fills => fills.map(fill => parseFloat(fill.style.width))")
     assert widths == sorted(widths, reverse=True)
     name = rows.first.locator(".answer a").inner_text()
-    rows.first.get_by_role("link", name=f"Why {name}?").click()
+    rows.first.get_by_role("link", name=f"why? {name}").click()
     heading(page, f"Why France borders {name}?")
     assert page.locator(".tile").first.inner_text().startswith("new")
-    assert page.get_by_role("heading", name="Paths from one to the other").is_visible()
+    expect(page.get_by_role("heading", name="Paths from one to the other")).to_be_visible()
     page.get_by_role("main").get_by_role("link", name=name, exact=True).first.click()
     heading(page, name)
+
+
+def test_the_start_page_asks_and_shows_what_was_found(page):
+    heading(page, "Ask world")
+    example = page.locator(".examples a").first
+    expect(example).to_contain_text("held out (test)")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.get_by_role("alert").filter(has_text="Choose two")).to_be_visible()
+    choose(page, "Spain", "End")
+    page.get_by_role("combobox", name="Relation", exact=True).click()
+    page.get_by_role("option", name="borders").click()
+    page.get_by_role("button", name="Ask", exact=True).click()
+    heading(page, "? borders Spain")
+    page.get_by_role("heading", level=1).get_by_role("link", name="borders").click()
+    heading(page, "borders")
+    expect(page.locator(".tile")).to_have_count(4)  # facts, MRR, and calibration from either end
+    expect(page.locator(".new-links li")).to_have_count(10)
+    expect(page.locator(".laws li").first).to_contain_text("borders")
+    expect(page.locator(".pairs li")).to_have_count(20)
+    page.get_by_role("button", name="Show more").click()
+    expect(page.locator(".pairs li")).to_have_count(70)
+    page.go_back()
+    heading(page, "? borders Spain")
+    page.get_by_label("Fold known answers away").check()
+    page.locator("details.known summary").click()
+    expect(page.locator("details.known").get_by_role("link", name="France")).to_be_visible()
 
 
 def test_back_and_forward_restore_views(page):
@@ -160,7 +172,7 @@ def test_every_address_can_be_shared_and_fits_a_phone(view, new_page, address):
 
 
 def test_an_older_keystroke_never_overwrites_a_newer_one(page):
-    heading(page, "Explore world")
+    heading(page, "Ask world")
     held = []
     page.route(re.compile(r"search=f(&|$)"), lambda route: held.append(route))
     box = page.get_by_role("combobox", name="Search entities")
@@ -176,7 +188,7 @@ def test_an_older_keystroke_never_overwrites_a_newer_one(page):
 
 
 def test_by_keyboard_alone(page):
-    heading(page, "Explore world")
+    heading(page, "Ask world")
     page.keyboard.press("/")
     page.keyboard.type("united")
     options = suggestions(page)
@@ -193,17 +205,17 @@ def test_by_keyboard_alone(page):
     heading(page, second)
     for _ in range(60):
         page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.textContent") == "Ask for more":
+        if page.evaluate("document.activeElement.textContent") == "Predict more":
             break
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline == "solid"
     page.keyboard.press("Enter")
     heading(page, re.compile(r"\?"))
-    page.get_by_label("New answers only").focus()
+    page.get_by_label("Fold known answers away").focus()
     page.keyboard.press("Space")
     stands(page, "&new=1")
     expect(page.locator(".mark.new")).to_have_count(10)
-    expect(page.get_by_label("New answers only")).to_be_focused()
+    expect(page.get_by_label("Fold known answers away")).to_be_focused()
 
 
 def test_a_neighbourhood_has_known_and_predicted_links(page):
@@ -212,17 +224,23 @@ def test_a_neighbourhood_has_known_and_predicted_links(page):
     heading(page, "Around France")
     drawing = page.locator("figure.neighbourhood")
     drawing.locator("path.edge").first.wait_for(state="attached")
-    assert drawing.locator("path.edge:not(.predicted)").count() == 24
+    assert drawing.locator("path.edge:not(.predicted)").count() == 23  # each border once
     assert drawing.locator("path.edge.predicted").count() == 8
     dashes = drawing.locator("path.edge.predicted").first.evaluate("e => getComputedStyle(e).strokeDasharray")
     assert dashes != "none"
     drawing.get_by_role("link", name="Italy, known").first.click()
-    heading(page, "Around Italy")
+    expect(page.get_by_role("heading", level=2, name="and around Italy")).to_be_visible()
+    expect(page.locator("figure.neighbourhood")).to_have_count(2)
+    page.get_by_role("link", name="close Italy").click()
+    expect(page.locator("figure.neighbourhood")).to_have_count(1)
+    page.locator("#only").select_option("borders")
+    expect(page.locator("figure.neighbourhood path.edge:not(.predicted)")).to_have_count(8)
+    expect(page.locator("text.relation").filter(has_not_text="borders")).to_have_count(0)
 
 
 def test_the_map_names_and_opens_what_one_points_at(page):
     page.goto(page.url.split("#")[0] + "#/map?name=France")
-    heading(page, "Map of world")
+    heading(page, "Entity map")
     tip = page.locator(".tip")
     tip.wait_for()
     assert tip.inner_text() == "France"
@@ -237,6 +255,17 @@ def test_the_map_names_and_opens_what_one_points_at(page):
     stands(page, "#/map?name=France")  # dragging is not clicking
     page.mouse.click(box["x"] + 60, box["y"] + 60)
     heading(page, "France")
+
+
+def test_the_map_is_searched_and_has_a_list(page):
+    page.goto(page.url.split("#")[0] + "#/map")
+    heading(page, "Entity map")
+    choose(page, "Spain", "Find on the map")
+    expect(page.locator(".tip")).to_have_text("Spain")
+    assert page.locator(".groups").bounding_box()["y"] < page.locator("canvas").bounding_box()["y"]
+    page.get_by_text("The same as a list").click()
+    page.locator("details").get_by_role("link", name="Spain", exact=True).click()
+    heading(page, "Spain")
 
 
 def test_the_map_by_keyboard(page):
@@ -287,14 +316,14 @@ def test_a_run_shows_what_was_measured(page):
 def test_dark_follows_the_system_and_a_choice_is_kept(new_page, address):
     page = new_page(color_scheme="dark")
     page.goto(address)
-    heading(page, "Explore world")
+    heading(page, "Ask world")
     background = "getComputedStyle(document.body).backgroundColor"
     dark = page.evaluate(background)
     page.get_by_role("button", name="Light colours").click()
     light = page.evaluate(background)
     assert sum(map(int, re.findall(r"\d+", dark))) < 150 < 600 < sum(map(int, re.findall(r"\d+", light)))
     page.reload()
-    heading(page, "Explore world")
+    heading(page, "Ask world")
     assert page.evaluate(background) == light
 
 
@@ -330,7 +359,7 @@ def test_markup_in_names_is_text(new_page, hostile, markup):
     heading(page, markup)
     expect(page.locator(".entity-head .lead")).to_have_text(markup)
     assert page.locator("main img, main script, main b, main i").count() == 0
-    page.get_by_role("link", name="Ask for more").first.click()
+    page.get_by_role("link", name="Predict more").first.click()
     heading(page, re.compile("knows <i>"))
     choose(page, "plain")
     heading(page, markup)
@@ -403,17 +432,62 @@ def test_one_run_says_how_to_compare(new_page, hostile):
     expect(page.get_by_role("main")).to_contain_text("modulekge serve")
 
 
-def test_what_the_server_says_is_shown_with_a_retry(new_page, address):
+def test_an_address_that_names_nothing_says_what_may_be_meant(new_page, address):
     page = new_page(expected="404")
-    page.goto(address + "#/entity?name=Frnace")
-    banner = page.locator("#banner")
-    expect(banner).to_contain_text("did you mean 'France'")
-    page.keyboard.press("Escape")
-    expect(banner).to_be_hidden()
+    page.goto(address + "#/entity?name=France")
+    heading(page, "France")
+    page.get_by_label("Run", exact=True).select_option("DistMult-2")  # of another graph
+    heading(page, "“France” is not in DistMult-2")
+    page.goto(address + "#/why?head=France&relation=bordrs&tail=Spain")
+    heading(page, "“bordrs” is not in DistMult")
+    page.get_by_role("link", name="borders", exact=True).click()
+    heading(page, "Why France borders Spain?")
     page.goto(address + "#/nowhere")
-    expect(banner).to_contain_text("no view “nowhere”")
+    expect(page.get_by_role("main")).to_contain_text("no view “nowhere”")
     page.goto(address + "#/?run=nothing")
-    expect(banner).to_contain_text("no run “nothing”")
+    expect(page.get_by_role("main")).to_contain_text("no run “nothing”")
+
+
+def test_runs_of_different_graphs_have_no_winner(page, address):
+    page.goto(address + "#/compare?run=DistMult&with=DistMult-2")
+    expect(page.locator(".notice")).to_contain_text("different graphs do not compare")
+    expect(page.locator("td.better")).to_have_count(0)
+    page.goto(address + "#/ask?run=DistMult&head=France&relation=borders")
+    page.get_by_role("link", name="Ask ComplEx too").click()  # of the same graph
+    expect(page.locator(".answers").nth(1)).to_be_in_viewport()
+
+
+def test_why_says_how_probable_a_fact_is_from_either_end(page, address):
+    page.goto(address + "#/why?head=France&relation=borders&tail=Austria")
+    heading(page, "Why France borders Austria?")
+    tiles = page.locator(".tile strong")
+    expect(tiles).to_have_text([re.compile("new|known"), re.compile(r"\d.%"), re.compile(r"\d.%")])
+    expect(page.get_by_role("main")).to_contain_text("Each question has rivals of its own")
+    share = page.locator(".bars li").first
+    width = share.locator(".fill").evaluate("fill => parseFloat(fill.style.width)")
+    assert abs(width - int(re.match(r"\d+", share.locator("span").last.inner_text())[0])) < 1
+
+
+def test_more_answers_leave_the_history_as_it_is(page, address):
+    page.goto(address + "#/entity?name=France")
+    page.get_by_role("link", name="Predict more").first.click()
+    page.get_by_role("button", name="Show more answers").click()
+    expect(page.locator(".answers li")).to_have_count(20)
+    page.go_back()
+    heading(page, "France")
+
+
+def test_a_map_is_never_left_and_a_finger_scrolls_past_it(new_page, address):
+    page = new_page(viewport={"width": 390, "height": 740}, has_touch=True)
+    page.goto(address + "#/map")
+    heading(page, "Entity map")
+    canvas = page.locator("canvas")
+    assert canvas.evaluate("e => getComputedStyle(e).touchAction") == "pan-y"
+    canvas.focus()
+    for _ in range(60):
+        page.keyboard.press("ArrowRight")
+    pixels = "canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data"
+    assert canvas.evaluate(f"canvas => new Set({pixels}).size") > 10  # more than an empty plane
 
 
 def test_a_token_is_asked_for_once_and_a_server_that_stops_is_noticed(new_page, runs, serve):
@@ -423,6 +497,10 @@ def test_a_token_is_asked_for_once_and_a_server_that_stops_is_noticed(new_page, 
     with serve(runs[0], **secret) as (process, address):
         page.goto(address + "#/entity?name=France")
         heading(page, "This server asks for a token")
+        assert page.evaluate("document.getElementById('search').inert")
+        page.get_by_label("Token").fill("not-this-one")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert").filter(has_text="not the token")).to_be_visible()
         page.get_by_label("Token").fill(secret["MODULEKGE_TOKEN"])
         page.keyboard.press("Enter")
         heading(page, "France")

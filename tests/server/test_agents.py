@@ -102,7 +102,10 @@ def test_answers_are_those_of_the_http_api(served, folder, service):
     assert text.startswith("Ada Lovelace [ada] is in 4 facts, such as:")
     best = modulekge.Predictor(modulekge.load(folder)).links(["parent"], k=3)
     values, text = agent("links", relations=["parent"], k=3)
-    assert values["links"] == [vars(link) for link in best]
+    assert [(link["head"], link["tail"], link["probability"]) for link in values["links"]] == [
+        (link.head, link.tail, link.probability) for link in best
+    ]
+    assert values["links"] == web.get(f"{API}/kin/links", relation="parent", limit=3).json()["links"]
     assert text.count("\n") == 2
 
 
@@ -236,7 +239,7 @@ def test_runs_of_paths_and_mixtures_answer_too(served, paths, folder, tmp_path, 
 
 
 def test_links_that_would_keep_others_waiting_are_refused(served, folder, monkeypatch):
-    monkeypatch.setattr("modulekge.server.service._MOST_LINK_SCORES", 100)
+    monkeypatch.setattr("modulekge.server.links._MOST_SCORES", 100)
     said = served(folder).refused("links")
     assert re.fullmatch(
         r"\d+ questions would have to be asked, and 12 may be; name fewer relations, .*", said

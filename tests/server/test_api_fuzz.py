@@ -1,5 +1,6 @@
 """The API asked at random from its own OpenAPI document: no crash, and every answer as documented."""
 
+import shutil
 from contextlib import closing
 
 import pytest
@@ -29,9 +30,13 @@ QUESTIONS = (
 
 
 @pytest.fixture
-def api(folder):
-    """An application of its own for each test, since at the end of one schemathesis shuts it down."""
-    with closing(Service.open([folder, folder], torch.device("cpu"))) as service:
+def api(folder, tmp_path):
+    """An application of its own for each test, since at the end of one schemathesis shuts it down.
+
+    The run is a copy, for judgements are written beside it.
+    """
+    copy = shutil.copytree(folder, tmp_path / folder.name)
+    with closing(Service.open([copy, copy], torch.device("cpu"))) as service:
         yield schemathesis.openapi.from_asgi("/openapi.json", make_app(service, hosts=None))
 
 

@@ -170,7 +170,7 @@ class Predictor(Shown):
 
     def prediction_set_of_ids(self, question: QuestionIds, coverage: float) -> PredictionSet:
         """Return the prediction set of a question by ids, for entities."""
-        calibration, kind = self._calibrated(), self.entities
+        calibration, kind = self.calibrated(), self.entities
         heads, relations = torch.tensor([question[:2]], device=self.run.scorer.device).unbind(1)
         least, line = calibration.least(int(relations), coverage)
         scored = kind.rate(heads, relations)
@@ -184,7 +184,8 @@ class Predictor(Shown):
         share = measured.sets.share if measured and measured.sets.asked == coverage else None
         return PredictionSet(answers, coverage, candidates, len(line.margins), own, share)
 
-    def _calibrated(self) -> Calibration:
+    def calibrated(self) -> Calibration:
+        """Return what makes probabilities of scores; say what to do where there is none."""
         if self.calibration is None:
             self.run.dataset.check_split("valid", "to fit probabilities to; train with some held out")
             path = self.run.folder.path
@@ -218,7 +219,7 @@ class Predictor(Shown):
         if not 0 <= min_probability <= 1:
             raise QuestionError(f"min_probability = {min_probability:g}: expected a number between 0 and 1")
         scorer, dataset = self.run.scorer, self.run.dataset
-        calibration, constraints = self._calibrated(), self._constraints(types)
+        calibration, constraints = self.calibrated(), self._constraints(types)
         chunks = links_in_chunks(scorer, dataset, calibration, relations, k, constraints, min_probability)
         return self.score_ids(best_links(watch(chunks), k))
 

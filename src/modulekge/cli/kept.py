@@ -7,11 +7,29 @@ from typing import Annotated
 
 import typer
 
-from modulekge.choices import EXPORT_FORMATS, FEW, TRACKERS
+from modulekge.choices import EXPORT_FORMATS, FEW, TABLES, TRACKERS
 from modulekge.cli import completion
 from modulekge.cli.app import Columns, Descriptions, Header, Json, Labels, RunArgument, Settings, app, command
 from modulekge.cli.graph import HeaderRow
 from modulekge.run.listing import Order
+
+
+@command(epilog="Example: modulekge judgements runs/demo --accepted --out accepted.csv")
+def judgements(
+    run: RunArgument,
+    accepted: Annotated[
+        bool,
+        typer.Option("--accepted", help="Only triples that somebody accepts and nobody rejects, for 'add'."),
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help=f"Write a new file instead of a table: {', '.join(TABLES)}.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what people said of predicted links in the explorer, and how it agrees with probabilities.
+
+    They are kept in RUN/judgements.jsonl. What was accepted becomes facts by 'modulekge add RUN FILE'.
+    """
 
 
 @command(epilog="Example: modulekge add runs/demo new.tsv --out runs/demo-june")

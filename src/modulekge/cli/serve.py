@@ -39,6 +39,10 @@ def serve(
     token_file: TokenFile = None,
     public: Public = False,
     allow_host: AllowHost = None,
+    cors: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ORIGIN", help="A web page's origin that may ask from a browser; repeatable."),
+    ] = None,
     batch: Annotated[int, typer.Option(min=1, help="Questions that are answered together at most.")] = 64,
 ) -> None:
     """Open the explorer: a page to search, ask and compare, and an HTTP API for programs (see /docs).

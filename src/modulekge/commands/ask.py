@@ -5,7 +5,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import typer
-from rich.console import RenderableType
 
 from modulekge import render
 from modulekge.answers.compound.asker import Asker
@@ -14,7 +13,7 @@ from modulekge.answers.questions import Answer, Link, Question
 from modulekge.answers.triples import NamedTriples
 from modulekge.answers.type_constraints import Types
 from modulekge.cli.graph import split_columns
-from modulekge.commands.graph import on_device, print_found, print_notes, print_untrained
+from modulekge.commands.graph import give, on_device, print_found, print_notes, print_untrained
 from modulekge.data.dataset import Dataset
 from modulekge.errors import QuestionError
 from modulekge.run.rows import WRITERS, Rows, check_target
@@ -55,7 +54,7 @@ def predict(
         answers, view = found.answers, render.prediction_set_view(str(question), found)
     rows = [{**asdict(answer), "known": answer.known} for answer in answers]
     print_untrained(predictor.run.dataset, head, tail)
-    _give(Rows({**Rows.of(Answer, []).columns, "known": bool}, rows), view, out, as_json)
+    give(Rows({**Rows.of(Answer, []).columns, "known": bool}, rows), view, out, as_json)
 
 
 def ask(
@@ -102,7 +101,7 @@ def links(
     if not found:
         typer.echo(f"no new link has a probability of {min_probability:g} or more", err=True)
     view = render.links_table(found, dataset)
-    _give(Rows.of(Link, found), view, None if dry_run else out, as_json, lambda: write(found, dataset))
+    give(Rows.of(Link, found), view, None if dry_run else out, as_json, lambda: write(found, dataset))
     if out and dry_run:
         typer.echo(f"{out}: {counted(len(found), 'link')} would be written; nothing was", err=True)
 
@@ -119,7 +118,7 @@ def score(
     if skipped := len(triples.rows) - len(found):
         which = f"{file}: {skipped:,} of {counted(len(triples.rows), 'triple')}"
         typer.echo(f"{which} left out: their names are unknown, or labels of several", err=True)
-    _give(Rows.of(Link, found), render.links_table(found, predictor.run.dataset), out, as_json)
+    give(Rows.of(Link, found), render.links_table(found, predictor.run.dataset), out, as_json)
 
 
 def _links_writer(out: Path | None, prefix: str | None) -> Callable[[list[Link], Dataset], None]:
@@ -162,20 +161,3 @@ def _types(constrained: bool) -> Types:
 
 def _say_candidates(left: int, total: int, what: str) -> None:
     typer.echo(f"type constraints: {left:,} of {total:,} {what} are candidates", err=True)
-
-
-def _give(
-    rows: Rows,
-    view: RenderableType,
-    out: Path | None,
-    as_json: bool,
-    write: Callable[[], None] | None = None,
-) -> None:
-    """Write what was found to a file, print it for a program, or show it."""
-    if out:
-        write() if write else rows.write(out)
-        typer.echo(f"{counted(len(rows.rows), 'row')} in {out}", err=True)
-    if as_json:
-        print(rows.json_lines(), end="")
-    elif not out:
-        render.console().print(view)

@@ -2,16 +2,20 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import RenderableType
 
 import modulekge
 from modulekge import render
 from modulekge.cli.graph import GraphOptions, split_columns
 from modulekge.data.dataset import Dataset
+from modulekge.run.rows import Rows
 from modulekge.run.run import Run
 from modulekge.training.optimizers import pick_device
+from modulekge.wording import counted
 
 
 def open_graph(graph: GraphOptions) -> Dataset:
@@ -54,3 +58,20 @@ def print_untrained(dataset: Dataset, *names: str | None) -> None:
             render.console(stderr=True).print(
                 f"{finding}: its row is as it was drawn, its answers are guesses"
             )
+
+
+def give(
+    rows: Rows,
+    view: RenderableType,
+    out: Path | None,
+    as_json: bool,
+    write: Callable[[], None] | None = None,
+) -> None:
+    """Write what was found to a file, print it for a program, or show it."""
+    if out:
+        write() if write else rows.write(out)
+        typer.echo(f"{counted(len(rows.rows), 'row')} in {out}", err=True)
+    if as_json:
+        print(rows.json_lines(), end="")
+    elif not out:
+        render.console().print(view)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from modulekge import render
 from modulekge.cli.graph import HeaderRow, split_columns
-from modulekge.commands.graph import print_found, print_notes
+from modulekge.commands.graph import give, print_found, print_notes
 from modulekge.config import parse_setting
 from modulekge.data.addition import enlarge
 from modulekge.data.reading import read_facts
@@ -15,8 +15,30 @@ from modulekge.run.comparison import compare as compare_runs
 from modulekge.run.comparison import write_comparison
 from modulekge.run.drift import drift
 from modulekge.run.folder import RunFolder
+from modulekge.run.judgements import (
+    Judgement,
+    accepted_triples,
+    agreement,
+    read_judgements,
+    standing_judgements,
+)
+from modulekge.run.rows import WRITERS, Rows, check_target
 from modulekge.run.run import load
 from modulekge.run.trackers import send
+
+
+def judgements(run: Path, accepted: bool, out: Path | None, as_json: bool) -> None:
+    """Show what people said of predicted links in the explorer, and how it agrees with probabilities."""
+    if out:
+        check_target(out, WRITERS)
+    every = read_judgements(RunFolder.existing(run))
+    standing = standing_judgements(every)
+    rows = Rows.of(Judgement, standing)
+    if accepted:
+        names = ("head", "relation", "tail")
+        triples = [dict(zip(names, triple, strict=True)) for triple in accepted_triples(every)]
+        rows = Rows(dict.fromkeys(names, str), triples)
+    give(rows, render.judgements_view(standing, agreement(every)), out, as_json)
 
 
 def add(

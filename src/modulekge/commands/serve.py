@@ -20,11 +20,13 @@ def serve(
     token_file: Path | None,
     public: bool,
     allow_host: list[str] | None,
+    cors: list[str] | None,
     batch: int,
 ) -> None:
     """Open the explorer: a page to search, ask and compare, and an HTTP API for programs (see /docs)."""
     server = _needing("serve", "modulekge.server.server")
-    bind = server.Bind(host, port, _token(token_file), public, tuple(allow_host or ()))
+    names = tuple(allow_host or ())
+    bind = server.Bind(host, port, _token(token_file), public, names, tuple(cors or ()))
     server.serve(runs, bind, batch, lambda address: typer.echo(f"explore at {address}  (Ctrl-C ends it)"))
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from modulekge.data.dataset import Dataset
 from modulekge.data.filter_index import FilterIndex
-from modulekge.shapes import Triples
+from modulekge.shapes import Ids, Triples
 
 Pairs = Int[Tensor, "pairs 2"]  # of entities
 Pattern = tuple[int, ...]  # relations one after another; r + |R| walks r from tail to head
@@ -86,9 +86,15 @@ class Walks:
             counts = self.known.counts(pairs[:, 1], asked)
             pairs = pairs[counts.cumsum(0) <= _STEPS]
             rows, tails = self.known.of_questions(pairs[:, 1], asked[: len(pairs)])
-            pairs = sample(torch.stack([pairs[rows, 0], tails], 1).unique(dim=0), _STARTS)
-        distinct: Pairs = pairs[pairs[:, 0] != pairs[:, 1]].unique(dim=0)
-        return distinct
+            pairs = sample(self._distinct(pairs[rows, 0], tails), _STARTS)
+        pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+        return self._distinct(pairs[:, 0], pairs[:, 1])
+
+    def _distinct(self, heads: Ids, tails: Ids) -> Pairs:
+        """Return each pair once, ordered: as one number, for rows are much slower to sort."""
+        n = len(self.dataset.entities)
+        keys = (heads * n + tails).unique()
+        return torch.stack([keys // n, keys % n], 1)
 
     def holds(self, pairs: Pairs, relation: int) -> Bool[Tensor, " pairs"]:
         """Say which pairs train joins by a relation."""

@@ -2,6 +2,7 @@
 
 from modulekge.render.answers import answers_view as answers_view
 from modulekge.render.answers import calibration_view as calibration_view
+from modulekge.render.answers import judgements_view as judgements_view
 from modulekge.render.answers import links_table as links_table
 from modulekge.render.answers import mixture_view as mixture_view
 from modulekge.render.answers import prediction_set_view as prediction_set_view

@@ -18,6 +18,7 @@ from modulekge.evaluation.mixing import Fitted
 from modulekge.evaluation.reliability import Reliability
 from modulekge.evaluation.rerank import Weighed
 from modulekge.render.terminal import format_number, new_table
+from modulekge.run.judgements import Agreement, Judgement
 from modulekge.wording import counted
 
 _FEW_WEIGHTS = 5
@@ -51,6 +52,20 @@ def prediction_set_view(question: str, found: PredictionSet) -> RenderableType:
     shown, more = found.answers[:_MOST_SHOWN], len(found.answers) - _MOST_SHOWN
     rest = [Text(f"and {more:,} more; --out or --json gives them all")] if more > 0 else []
     return Group(answers_view(question, shown), *rest, Text(note, "dim"))
+
+
+def judgements_view(judgements: list[Judgement], found: Agreement) -> RenderableType:
+    """What people said of links, and how probable those were that they accepted."""
+    table = new_table("head", "relation", "tail", "verdict", " probability", "by", "reason")
+    for each in judgements:
+        names = map(Text, (each.head, each.relation, each.tail))
+        said = Text(each.by), Text(each.reason)
+        table.add_row(*names, each.verdict, _percent(each.probability), *said)
+    curve = new_table(" judged", " probability", " accepted")
+    for part in found.bins:
+        curve.add_row(f"{part.answers:,}", _percent(part.probability), _percent(part.true))
+    off = "" if found.error is None else f"; probabilities are {found.error:.3f} off what was accepted"
+    return Group(table, f"{found.accepted:,} accepted, {found.rejected:,} rejected{off}", curve)
 
 
 def links_table(links: Iterable[Link], dataset: Dataset) -> Table:

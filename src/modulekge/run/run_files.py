@@ -65,6 +65,11 @@ class RunFiles:
         return self.path / "calibration.json"
 
     @property
+    def judgements_file(self) -> Path:
+        """What people said of predicted links, a JSON object per line; lines are only added."""
+        return self.path / "judgements.jsonl"
+
+    @property
     def summary(self) -> Path:
         """Of a run to share: settings and sizes for other tools."""
         return self.path / "config.json"

@@ -3,16 +3,23 @@
 from collections.abc import Iterable
 from dataclasses import fields
 
+import numpy as np
+
 from modulekge.config import dotted
+from modulekge.data.benchmarks import SPLITS
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.report import RelationReport, Report
 from modulekge.run.listing import valid_figures
 from modulekge.run.run import Run
+from modulekge.server.lookup import Lookup
 from modulekge.server.views import (
     CalibrationView,
     CurvePoint,
     FiguresOf,
     MeasuredView,
+    Name,
+    PairItem,
+    RelationCard,
     ReportView,
     RunDetail,
     RunSummary,
@@ -26,6 +33,7 @@ def run_summary(name: str, run: Run, triples: int) -> RunSummary:
     return RunSummary(
         name=name,
         data=run.dataset.name,
+        graph=run.dataset.fingerprint,
         model=run.name,
         k=run.model.k,
         entities=len(run.dataset.entities),
@@ -61,6 +69,28 @@ def _report(run: Run, report: Report) -> ReportView:
     shown = {field.name: getattr(report, field.name) for field in fields(ReportView)}
     shown |= {"relations": parts(report.relations), "categories": parts(report.categories)}
     return ReportView(**shown | {"without_unseen": report.without_unseen or {}})
+
+
+def relation_card(run: Run, lookup: Lookup, relation: int, limit: int, offset: int) -> RelationCard:
+    """Return a relation with some of its facts and what was measured of it."""
+    name, pairs, entities = lookup.relation(relation), lookup.facts.pairs(relation), run.dataset.entities
+    report, calibration = run.folder.report(), run.folder.calibration()
+    parts = _report(run, report).relations if report else []
+    own = calibration.measured.own if calibration and calibration.measured else {}
+
+    def end(i: int) -> Name:
+        return Name(entities.names[i], entities.label(i))
+
+    return RelationCard(
+        **vars(name),
+        triples=len(pairs),
+        n_heads=len(np.unique(pairs[:, 0])),
+        n_tails=len(np.unique(pairs[:, 1])),
+        facts=[PairItem(end(h), end(t), SPLITS[s]) for h, t, s in pairs[offset : offset + limit].tolist()],
+        figures=next((part for part in parts if part.name == name.name), None),
+        tails=own.get(relation),
+        heads=own.get(relation + len(run.dataset.relations)),
+    )
 
 
 def _calibration(found: Calibration) -> CalibrationView:

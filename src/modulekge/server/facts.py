@@ -86,6 +86,11 @@ class Facts:
             found.append(Group(question, question % self.n_relations, direction, part[:, 1], splits))
         return sorted(found, key=lambda group: -len(group.others))
 
+    def pairs(self, relation: int) -> Ids:
+        """Return (head, tail, place of the split) of each fact of a relation."""
+        rows = np.flatnonzero(self.rows[:, 0] == relation)
+        return np.column_stack([self.entities[rows], self.rows[rows, 1:]])
+
     def most_asked(self) -> Ids:
         """Return the question that each entity occurs in most; -1 where it occurs in none."""
         keys, counts = np.unique(self.entities * 2 * self.n_relations + self.rows[:, 0], return_counts=True)

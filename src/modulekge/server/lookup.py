@@ -70,14 +70,11 @@ class Lookup:
             search.find("")
             vocabulary.meant("")
 
-    def relations(self, limit: int, offset: int = 0, search: str = "") -> RelationPage:
+    def relations(self, search: str, limit: int, offset: int = 0) -> RelationPage:
         """Return the relations that match, best first; of an empty search all, the most used first."""
         found = self._relations.find(search)
-        counts = self.facts.of_relation
-        items = [
-            RelationItem(**vars(self.relation(i)), triples=int(counts[i]))
-            for i in found[offset : offset + limit].tolist()
-        ]
+        ids, counts = found[offset : offset + limit].tolist(), self.facts.of_relation
+        items = [RelationItem(**vars(self.relation(i)), triples=int(counts[i])) for i in ids]
         return RelationPage(len(found), items)
 
     def entities(self, search: str, limit: int, offset: int = 0) -> EntityPage:
@@ -129,6 +126,19 @@ class Lookup:
         """Return a question by ids."""
         head, relation, tail = self._ids((asked.head, asked.relation, asked.tail), place)
         return QuestionIds.of(head, relation, tail, len(self.dataset.relations))
+
+    def named(self, asked: QuestionIds) -> tuple[str | None, str | None, str | None]:
+        """Return head, relation and tail of a question by name; what is asked for is None."""
+        names, relations, n = (
+            self.dataset.entities.names,
+            self.dataset.relations.names,
+            self.facts.n_relations,
+        )
+        if asked.for_relations:
+            return names[asked.head], None, names[asked.other]
+        if asked.other < n:
+            return names[asked.head], relations[asked.other], None
+        return None, relations[asked.other - n], names[asked.head]
 
     def triple(self, triple: tuple[str, str, str], place: str = "") -> tuple[int, int, int]:
         """Return a triple by ids."""

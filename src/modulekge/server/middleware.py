@@ -29,8 +29,8 @@ _HEADERS = [
     ),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-resource-policy", b"same-origin"),
 ]
+_SAME_ORIGIN = (b"cross-origin-resource-policy", b"same-origin")
 _GONE = 499  # the status of a request whose client had gone, in the metrics only
 
 
@@ -68,16 +68,25 @@ class Middleware:
     hosts: frozenset[str] | None = LOOPBACK
     numbers: bool = False
     limits: Limits = LIMITS
+    origins: frozenset[str] = frozenset()  # whose pages may read answers in a browser
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        started, reply = time.perf_counter(), _Reply(send)
+        origin = dict(scope["headers"]).get(b"origin", b"")
+        allowed = origin.decode("latin-1") in self.origins
+        bare = scope["method"] == "HEAD"  # answered as GET, without the body
+        started = time.perf_counter()
+        reply = _Reply(send, origin if allowed else b"", bare, bool(self.origins))
+        scope = {**scope, "method": "GET"} if bare else scope
         self.metrics.under_way += 1
         try:
-            await self._serve(scope, receive, reply)
+            if allowed and scope["method"] == "OPTIONS":
+                await reply.preflight()
+            else:
+                await self._serve(scope, receive, reply)
         except RefusedError as refusal:
             await reply.fail(refusal)
         except Exception as error:
@@ -204,13 +213,37 @@ class _Reply:
     """What is sent, with the headers that every answer has."""
 
     send: Send
+    origin: bytes = b""  # of another page that may read the answer
+    bare: bool = False  # only the headers are sent
+    varies: bool = False  # by the origin
     status: int = 0
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message["headers"] = [*message.get("headers", []), *_HEADERS]
+            message["headers"] = [*message.get("headers", []), *_HEADERS, *self._cors()]
+        elif self.bare:
+            message = {**message, "body": b""}
         await self.send(message)
+
+    def _cors(self) -> Headers:
+        if self.origin:
+            return (
+                (b"access-control-allow-origin", self.origin),
+                (b"cross-origin-resource-policy", b"cross-origin"),
+                (b"vary", b"origin"),
+            )
+        return (_SAME_ORIGIN, *(((b"vary", b"origin"),) if self.varies else ()))
+
+    async def preflight(self) -> None:
+        """Say to a browser what a page of another origin may ask."""
+        headers = [
+            (b"access-control-allow-methods", b"GET, HEAD, POST"),
+            (b"access-control-allow-headers", b"authorization, content-type, accept"),
+            (b"access-control-max-age", b"600"),
+        ]
+        await self({"type": "http.response.start", "status": 204, "headers": headers})
+        await self({"type": "http.response.body", "body": b""})
 
     async def fail(self, refusal: RefusedError) -> None:
         if self.status:  # an answer had begun; there is nothing more to say

@@ -37,25 +37,35 @@ class Neighbours:
     def _functional(self) -> frozenset[int]:
         return frozenset(self.asked.run.dataset.functional.nonzero()[:, 0].tolist())
 
-    def of(self, entity: int, known: int, predicted: int, types: Types = "constrained") -> Neighbourhood:
-        """Return at most so many known facts, of each relation in turn, and so many new links."""
-        groups = self.lookup.facts.groups(entity)
+    def of(
+        self,
+        entity: int,
+        known: int,
+        predicted: int,
+        types: Types = "constrained",
+        relation: int | None = None,
+    ) -> Neighbourhood:
+        """Return at most so many known facts, of each relation or of one, and so many new links."""
+        every = self.lookup.facts.groups(entity)
+        groups = [group for group in every if relation in (None, group.relation)]
         turns = zip_longest(
             *([(group.question, other, None) for other in group.others.tolist()] for group in groups)
         )
         facts = self._distinct(entity, (fact for fact in chain.from_iterable(turns) if fact))
-        links = [*islice(facts, known), *(self._predicted(entity, predicted, types) if predicted else [])]
+        new = self._predicted(entity, predicted, types, relation) if predicted else []
+        links = [*islice(facts, known), *new]
         nodes = dict.fromkeys([entity, *(other for _, other, _ in links)])
         return Neighbourhood(
             [self.lookup.item(i) for i in nodes], [self._drawn(entity, *link) for link in links]
         )
 
-    def _predicted(self, entity: int, count: int, types: Types) -> list[_Around]:
-        """Ask the relations that an entity has, or else the most used ones, as many at once as fit."""
+    def _predicted(self, entity: int, count: int, types: Types, relation: int | None) -> list[_Around]:
+        """Ask a relation, or those that an entity has, or else the most used ones, as many as fit at once."""
         dataset, kind, device = self.asked.run.dataset, self.asked.entities, self.asked.run.scorer.device
         have = [group.question for group in self.lookup.facts.groups(entity)]
         used = np.argsort(-np.tile(self.lookup.facts.of_relation, 2), kind="stable").tolist()
-        asked = [q for q in have or used if not (have and q in self._functional)][:_QUESTIONS]
+        open_ = [q for q in have or used if not (have and q in self._functional)]
+        asked = [q for q in open_ if relation in (None, q % len(dataset.relations))][:_QUESTIONS]
         found: list[_Around] = []
         for first in range(0, len(asked), kind.at_once):
             part = asked[first : first + kind.at_once]
@@ -79,13 +89,21 @@ class Neighbours:
         return answered(self.asked.run.dataset, (question + n) % (2 * n), device)
 
     def _distinct(self, entity: int, links: Iterable[_Around]) -> Iterator[_Around]:
-        """Leave out what came before: an entity finds a link to itself from both ends."""
-        seen = set()
+        """Leave out what came before, and of a relation that holds both ways here, the other way round."""
+        seen: set[tuple[int, int, int]] = set()
+        mutual = self._mutual(entity)
         for link in links:
-            triple = self._triple(entity, *link[:2])
+            head, relation, tail = triple = self._triple(entity, *link[:2])
             if triple not in seen:
-                seen.add(triple)
+                seen |= {triple, (tail, relation, head)} if relation in mutual else {triple}
                 yield link
+
+    def _mutual(self, entity: int) -> set[int]:
+        """Return the relations by which an entity is joined to another one both ways."""
+        ends: dict[int, list[set[int]]] = {}
+        for group in self.lookup.facts.groups(entity):
+            ends.setdefault(group.relation, []).append({*group.others.tolist()} - {entity})
+        return {relation for relation, sides in ends.items() if len(sides) == 2 and sides[0] & sides[1]}
 
     def _triple(self, entity: int, question: int, other: int) -> tuple[int, int, int]:
         n = self.lookup.facts.n_relations

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from modulekge.answers.compound.asker import CompoundAnswer, Probabilities, WitnessLink
-from modulekge.answers.questions import Answer, Link
+from modulekge.answers.questions import Answer
 from modulekge.data.benchmarks import Split
 from modulekge.explanations.values import Explanation, PathExplanation, Support, walk_text
-from modulekge.server.views import Addition, DrawnLink, EntityItem, RelationItem
+from modulekge.server.views import Addition, DrawnLink, EntityItem, LinkView, RelationItem
 from modulekge.wording import counted
 
 _REASONS = 3  # facts, and paths, that are told of an explanation
@@ -49,7 +49,7 @@ class Reasoned:
 class Reasons:
     """How a triple stands, and what speaks for it."""
 
-    link: Link
+    link: LinkView
     explanation: Explanation | PathExplanation
     notes: list[str]
 
@@ -58,7 +58,7 @@ class Reasons:
 class NewLinks:
     """The most probable links that the graph does not hold."""
 
-    links: list[Link]
+    links: list[LinkView]
     notes: list[str]
 
 

@@ -8,9 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from modulekge.answers.compound.tokens import LONGEST as LONGEST_QUESTION
 from modulekge.answers.predictor import Known
-from modulekge.answers.questions import Answer, Link, Question
+from modulekge.answers.questions import Answer, Question
 from modulekge.answers.type_constraints import Types
 from modulekge.choices import FEW, T_NORMS
+from modulekge.run.judgements import Judgement, Verdict
+from modulekge.server.views import LinkView
 
 MOST_ANSWERS = 500  # to a question
 MOST_QUESTIONS = 64  # in a request
@@ -69,7 +71,9 @@ class ForRelations(_Question):
 class Predict(Body):
     """Questions, how many answers each, and whether facts, and entities of any type, are among them."""
 
-    questions: list[ForTails | ForHeads | ForRelations] = Field(max_length=MOST_QUESTIONS)
+    questions: list[ForTails | ForHeads | ForRelations] = Field(
+        max_length=MOST_QUESTIONS, examples=[[{"head": "France", "relation": "borders"}]]
+    )
     k: int = Field(FEW, ge=1, le=MOST_ANSWERS)
     known: Known = "mark"
     types: Types = "any"
@@ -95,7 +99,9 @@ QUESTION_KINDS = frozenset(
 class Ask(Body):
     """A compound question, in the small language or in SPARQL, and how many answers."""
 
-    question: str = Field(max_length=LONGEST_QUESTION)
+    question: str = Field(
+        max_length=LONGEST_QUESTION, examples=["?c where France borders ?x and ?x uses_currency ?c"]
+    )
     k: int = Field(FEW, ge=1, le=MOST_ANSWERS)
     known: Known = "mark"
     t_norm: Literal[T_NORMS] = T_NORMS[0]  # type: ignore[valid-type]
@@ -105,7 +111,9 @@ class Ask(Body):
 class Score(Body):
     """Triples of names: head, relation, tail."""
 
-    triples: list[tuple[Name, Name, Name]] = Field(max_length=MOST_TRIPLES)
+    triples: list[tuple[Name, Name, Name]] = Field(
+        max_length=MOST_TRIPLES, examples=[[["France", "borders", "Spain"]]]
+    )
 
 
 class Explain(Body):
@@ -125,6 +133,15 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """A question by the graph's own names; what is asked for is null."""
+
+    head: str | None
+    relation: str | None
+    tail: str | None
+
+
+@dataclass(frozen=True)
 class Health:
     """The server is up: its version and how many runs it serves."""
 
@@ -135,16 +152,55 @@ class Health:
 
 @dataclass(frozen=True)
 class Answers:
-    """The answers to each question, best first."""
+    """The questions as they were understood, by name, and the answers to each, best first.
 
+    A question with an unknown name has no answers, and a problem in ``errors``; the others are answered.
+    """
+
+    questions: list[Asked]
     answers: list[list[Answer]]
+    errors: list[Problem | None]
+
+
+@dataclass(frozen=True)
+class AnswerRow(Answer):
+    """An answer with its question, as a row of a table."""
+
+    question: int  # its place in the request
+    head: str | None
+    relation: str | None
+    tail: str | None
+
+
+class Judge(Body):
+    """A verdict on a triple of names; ``withdraw`` takes an earlier one of the same person back."""
+
+    head: Name
+    relation: Name
+    tail: Name
+    verdict: Verdict
+    reason: str = Field("", max_length=LONGEST)
+
+
+class Judged(Body):
+    """Verdicts, and whose they are."""
+
+    judgements: list[Judge] = Field(max_length=MOST_TRIPLES)
+    by: str = Field("", max_length=100)
+
+
+@dataclass(frozen=True)
+class Judgements:
+    """What everyone said last of each triple, without what was withdrawn."""
+
+    judgements: list[Judgement]
 
 
 @dataclass(frozen=True)
 class Links:
     """The triples that were asked about, in their order."""
 
-    links: list[Link]
+    links: list[LinkView]
 
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {

@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import re
 import socket
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -33,8 +34,12 @@ class Bind:
     token: str | None = None
     public: bool = False
     names: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()  # whose pages may read answers in a browser
 
     def __post_init__(self) -> None:
+        for origin in self.origins:
+            if not re.fullmatch(r"https?://[^/\s*]+", origin):
+                raise ConfigError(f"--cors {origin}: expected an origin, such as https://example.org")
         if not (self.local or self.public or self.token):
             raise ConfigError(
                 f"--host {self.host}: others could ask without a token; give --token-file, or --public"
@@ -77,7 +82,10 @@ def serve(
         watched = lambda taken: metrics.add_batch(taken.size, taken.seconds)  # noqa: E731
         service = Service.open(paths, pick_device("auto"), batch, watched)
         try:
-            app = make_app(service, metrics, bind.token, bind.known_as, numbers=not bind.local)
+            origins = frozenset(bind.origins)
+            app = make_app(
+                service, metrics, bind.token, bind.known_as, numbers=not bind.local, origins=origins
+            )
             announce(address(listening))
             run_app(app, listening)
         finally:

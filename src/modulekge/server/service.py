@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -13,25 +14,34 @@ import torch
 from modulekge.answers.compound.asker import Asker, CompoundAnswers
 from modulekge.answers.compound.syntax import parse
 from modulekge.answers.predictor import Known, Predictor
-from modulekge.answers.questions import Answer, Link, Question, QuestionIds
+from modulekge.answers.questions import Answer, Question, QuestionIds
 from modulekge.answers.type_constraints import Types, check_types
-from modulekge.errors import QuestionError, RunError, unknown
+from modulekge.errors import RunError, unknown
 from modulekge.explanations.explanation import explain_ids
 from modulekge.explanations.relation_patterns import RelationPatterns, relation_patterns
 from modulekge.explanations.values import Explanation, PathExplanation
+from modulekge.run.judgements import Judgement, Verdict, keep_judgements, read_judgements
 from modulekge.run.run import Run, load
-from modulekge.server.about import run_detail, run_summary
+from modulekge.server.about import relation_card, run_detail, run_summary
 from modulekge.server.batching import Batcher, BatchStats
-from modulekge.server.lookup import Lookup
+from modulekge.server.links import found_links, link_views, new_links
+from modulekge.server.lookup import Lookup, UnknownFieldError
 from modulekge.server.neighbourhood import Neighbours
 from modulekge.server.projection import MapMaker
-from modulekge.server.views import EntityMap, Neighbourhood, PredictionSetView, RunDetail, RunSummary
+from modulekge.server.views import (
+    EntityMap,
+    LinkView,
+    Neighbourhood,
+    PredictionSetView,
+    RelationCard,
+    RunDetail,
+    RunSummary,
+)
 
 BATCH = 64  # questions that are answered at once
 _WAITING = 1024  # questions that may wait
 _CALLS = 64  # all else that may wait
 _MOST_SCORES = 1 << 31  # worked out for a compound question, while other calls wait
-_MOST_LINK_SCORES = 1 << 27  # for links: half a minute where they are messages along paths, on one core
 _LISTED = 1000  # answers of a set
 
 T = TypeVar("T")
@@ -102,6 +112,15 @@ class ServedRun:
         return relation_patterns(self._on_cpu)
 
     @cached_property
+    def _found(self) -> list[LinkView]:
+        return found_links(self.predictor)
+
+    @cached_property
+    def _new_links(self) -> dict[tuple[tuple[int, ...], Types], list[LinkView]]:
+        """The most probable new links of relations that were asked for before."""
+        return {}
+
+    @cached_property
     def _on_cpu(self) -> Run:
         """The run for what is computed there whatever the device: explanations and algebra."""
         cpu = torch.device("cpu")
@@ -137,13 +156,22 @@ class ServedRun:
         self.answers.close()
         self.calls.close()
 
+    def questions(self, questions: Sequence[Question]) -> list[QuestionIds | UnknownFieldError]:
+        """Find the names of questions; an error in the place of one that has an unknown name."""
+        return [self._question(asked, f"questions[{i}].") for i, asked in enumerate(questions)]
+
+    def _question(self, asked: Question, place: str) -> QuestionIds | UnknownFieldError:
+        try:
+            return self.lookup.question(asked, place)
+        except UnknownFieldError as error:
+            return error
+
     def predict(
-        self, questions: Sequence[Question], k: int, known: Known, types: Types = "any"
+        self, questions: Sequence[QuestionIds], k: int, known: Known, types: Types = "any"
     ) -> "Future[list[list[Answer]]]":
         """Return the best answers to each question; where there are fewer than ``k``, all."""
-        found = [self.lookup.question(asked, f"questions[{i}].") for i, asked in enumerate(questions)]
-        check_types(types, any(asked.for_relations for asked in found))
-        return self.answers.ask(QuestionBatch(tuple(found), k, known, types))
+        check_types(types, any(asked.for_relations for asked in questions))
+        return self.answers.ask(QuestionBatch(tuple(questions), k, known, types))
 
     def _predict_all(self, batch: Sequence[QuestionBatch]) -> list[list[list[Answer]]]:
         """Answer requests together: one call for all questions of a kind."""
@@ -177,34 +205,34 @@ class ServedRun:
         asked, most = parse(question), min(k, len(self.run.dataset.entities))
         return self.later(lambda: self._askers[types].ask(asked, most, known, t_norm))
 
-    def links(
-        self, relations: Sequence[str] | None, k: int, min_probability: float, types: Types = "constrained"
-    ) -> "Future[list[Link]]":
-        """Return the most probable new links of some relations, or of all."""
-        ids = list(
-            range(len(self.run.dataset.relations))
-            if relations is None
-            else dict.fromkeys(
-                self.lookup.find_relation(name, f"relations[{i}]") for i, name in enumerate(relations)
-            )
-        )
-        return self.later(lambda: self._best_links(ids, k, min_probability, types))
-
-    def _best_links(self, relations: list[int], k: int, min_probability: float, types: Types) -> list[Link]:
-        asked = sum(heads for heads, _ in self.predictor.sides_of_ids(relations, types))
-        if asked * self.run.scorer.cost > _MOST_LINK_SCORES:
-            most = _MOST_LINK_SCORES // self.run.scorer.cost
-            raise QuestionError(
-                f"{asked:,} questions would have to be asked, and {most:,} may be; name fewer relations, or "
-                "let 'modulekge links' ask them"
-            )
-        return self.predictor.links_of_ids(relations, k, iter, types, min_probability)
-
-    def score(self, triples: Sequence[tuple[str, str, str]]) -> "Future[list[Link]]":
+    def score(self, triples: Sequence[tuple[str, str, str]]) -> "Future[list[LinkView]]":
         """Return how probable triples are, and how they rank."""
         found = [self.lookup.triple(triple, f"triples[{i}].") for i, triple in enumerate(triples)]
         ids = torch.tensor(found, dtype=torch.long).view(-1, 3)
-        return self.later(lambda: self.predictor.score_ids(ids))
+        return self.later(lambda: link_views(self.predictor, ids))
+
+    def judge(
+        self, verdicts: Sequence[tuple[tuple[str, str, str], Verdict, str]], by: str
+    ) -> "Future[list[Judgement]]":
+        """Keep verdicts on triples, each with its reason, beside the run."""
+        found = [self.lookup.triple(triple, f"judgements[{i}].") for i, (triple, _, _) in enumerate(verdicts)]
+        ids = torch.tensor(found, dtype=torch.long).view(-1, 3)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+
+        def keep() -> list[Judgement]:
+            links = self.predictor.score_ids(ids)
+            judged = [
+                Judgement(link.head, link.relation, link.tail, verdict, reason, by, link.probability, now)
+                for link, (_, verdict, reason) in zip(links, verdicts, strict=True)
+            ]
+            keep_judgements(self.run.folder, judged)
+            return judged
+
+        return self.later(keep)
+
+    def judgements(self) -> "Future[list[Judgement]]":
+        """Return every judgement that was kept."""
+        return self.later(lambda: read_judgements(self.run.folder))
 
     def explain(self, triple: tuple[str, str, str]) -> "Future[Explanation | PathExplanation]":
         """Return what speaks for a triple."""
@@ -212,11 +240,51 @@ class ServedRun:
         return self.later(lambda: explain_ids(self._on_cpu, found))
 
     def neighbourhood(
-        self, name: str, known: int, predicted: int, types: Types = "constrained"
+        self,
+        name: str,
+        known: int,
+        predicted: int,
+        types: Types = "constrained",
+        relation: str | None = None,
     ) -> "Future[Neighbourhood]":
         """Return so many facts around an entity, and so many of its most probable new links."""
         entity = self.lookup.find_entity(name, "name")
-        return self.later(lambda: self._neighbours.of(entity, known, predicted, types))
+        only = None if relation is None else self.lookup.find_relation(relation, "relation")
+        return self.later(lambda: self._neighbours.of(entity, known, predicted, types, only))
+
+    def relation(self, name: str, limit: int, offset: int) -> RelationCard:
+        """Return a relation with some of its facts and what was measured of it."""
+        relation = self.lookup.find_relation(name, "name")
+        return relation_card(self.run, self.lookup, relation, limit, offset)
+
+    def links(
+        self,
+        relations: Sequence[str] | None,
+        k: int,
+        min_probability: float = 0.0,
+        types: Types = "constrained",
+    ) -> "Future[list[LinkView]]":
+        """Return the most probable new links of some relations, or of all; found once."""
+        ids = tuple(
+            range(len(self.run.dataset.relations))
+            if relations is None
+            else dict.fromkeys(
+                self.lookup.find_relation(name, f"relations[{i}]") for i, name in enumerate(relations)
+            )
+        )
+
+        def find() -> list[LinkView]:
+            if (ids, types) not in self._new_links:
+                self._new_links[ids, types] = new_links(self.predictor, ids, types)
+            return [
+                link for link in self._new_links[ids, types] if (link.probability or 0.0) >= min_probability
+            ][:k]
+
+        return self.later(find)
+
+    def examples(self, limit: int) -> "Future[list[LinkView]]":
+        """Return held-out facts that the run finds; sought once."""
+        return self.later(lambda: self._found[:limit])
 
     def map(self, limit: int) -> "Future[EntityMap]":
         """Return the best-connected entities on a plane."""

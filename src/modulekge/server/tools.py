@@ -14,6 +14,7 @@ from modulekge.choices import FEW
 from modulekge.errors import QuestionError
 from modulekge.server import replies
 from modulekge.server.growing import GrowingRun
+from modulekge.server.links import MOST_LINKS
 from modulekge.server.requests import MOST_ANSWERS, Ask, Body, Explain, Name
 from modulekge.server.service import ServedRun
 from modulekge.server.views import Addition
@@ -52,7 +53,7 @@ class FindLinks(Body):
     """Relations, how many links of them, and how probable at least."""
 
     relations: list[Name] | None = Field(None, max_length=100, description="Left out: all relations.")
-    k: Count = FEW
+    k: int = Field(FEW, ge=1, le=MOST_LINKS, description="How many at most.")
     min_probability: Probability = 0.0
     types: OfTypes = "constrained"
 
@@ -87,7 +88,7 @@ class Tool:
 async def _search(run: GrowingRun, asked: SearchFor) -> replies.Matches:
     lookup = run.served.lookup
     entities = lookup.entities(asked.text, asked.limit)
-    relations = lookup.relations(asked.limit, search=asked.text)
+    relations = lookup.relations(asked.text, asked.limit)
     notes = [] if entities.items or relations.items else ["nothing is called so; try a part of the name"]
     return replies.Matches(entities.items, relations.items, entities.total, relations.total, notes)
 
@@ -95,7 +96,9 @@ async def _search(run: GrowingRun, asked: SearchFor) -> replies.Matches:
 async def _predict(run: GrowingRun, asked: PredictPart) -> replies.Predictions:
     served, question = run.served, Question(asked.head, asked.relation, asked.tail)
     _check_probabilities(served, asked.min_probability)
-    (found,) = await asyncio.wrap_future(served.predict([question], asked.k, asked.known, asked.types))
+    (found,) = await asyncio.wrap_future(
+        served.predict([served.lookup.question(question)], asked.k, asked.known, asked.types)
+    )
     kept = [a for a in found if a.known or (a.probability or 0.0) >= asked.min_probability]
     notes = [*_cautions(served), *_guesses(served, asked.head, asked.tail)]
     if not any(not a.known for a in kept) and any(not a.known for a in found):

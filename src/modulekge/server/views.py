@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from modulekge.answers.questions import Answer
+from modulekge.answers.questions import Answer, Link
 from modulekge.data.benchmarks import Split
-from modulekge.evaluation.reliability import Accuracy, Coverage
+from modulekge.evaluation.reliability import Accuracy, Coverage, Reliability
 from modulekge.evaluation.report import Metrics, Protocol
 from modulekge.server.facts import Direction
 
@@ -17,6 +17,7 @@ class RunSummary:
 
     name: str
     data: str
+    graph: str  # what tells graphs apart: runs of one graph compare
     model: str
     k: int
     entities: int
@@ -122,6 +123,31 @@ class RelationPage:
 
 
 @dataclass(frozen=True)
+class PairItem:
+    """A fact of a relation that is known, and the split that holds it."""
+
+    head: Name
+    tail: Name
+    split: Split
+
+
+@dataclass(frozen=True)
+class RelationCard(RelationItem):
+    """A relation: some of its facts, how well it is answered, and how true its probabilities are.
+
+    ``figures`` is None where test has none of its facts, ``tails`` and ``heads`` where valid has too few to
+    calibrate the questions for its tails, or for its heads, on their own.
+    """
+
+    n_heads: int
+    n_tails: int
+    facts: list[PairItem]
+    figures: FiguresOf | None
+    tails: Reliability | None
+    heads: Reliability | None
+
+
+@dataclass(frozen=True)
 class EntityItem(Name):
     """An entity and in how many facts it occurs."""
 
@@ -174,6 +200,17 @@ class PredictionSetView:
     own: bool
     measured: float | None  # share of test facts in such sets
     everything: bool
+
+
+@dataclass(frozen=True)
+class LinkView(Link):
+    """A triple with its labels; ``probability`` is of its tail, ``head_probability`` of its head.
+
+    The two differ, since either has other rivals.
+    """
+
+    head_probability: float | None
+    labels: tuple[str, str, str]
 
 
 @dataclass(frozen=True)

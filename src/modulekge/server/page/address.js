@@ -17,3 +17,8 @@ export function href(view, params = {}) {
 export function go(view, params) {
   location.hash = href(view, params);
 }
+
+/** Go to a view in the place of this one: "back" leads to what was before it. */
+export function turnInto(view, params) {
+  location.replace(href(view, params));
+}

@@ -1,20 +1,28 @@
 // The HTTP API: one way to ask, and errors in the server's own words.
 
+import { words } from "./words.js";
+
 const SILENT = "The server does not answer. Start it again with “modulekge serve”, then retry.";
 const TOKEN = "modulekge-token";
 const kept = new Map(); // what does not change while the server runs, by address
 
 /** What the server refused, or that it is silent (status 0). */
 export class ServerError extends Error {
-  constructor(message, status = 400) {
+  constructor(message, status = 400, field = null) {
     super(message);
     this.status = status;
+    this.field = field; // the part of the request that is meant
   }
 }
 
 /** Keep the token for this tab; it goes with every request from now on. */
 export function keepToken(token) {
   sessionStorage.setItem(TOKEN, token);
+}
+
+/** Say whether a token was given in this tab. */
+export function hasToken() {
+  return sessionStorage.getItem(TOKEN) !== null;
 }
 
 /** Return what the server has under a path, with parameters. */
@@ -48,12 +56,22 @@ function address(path, params = {}) {
   return `api/v1/${path}${query && `?${query}`}`;
 }
 
-async function call(url, options) {
+/** Return what the server has under a path as a file of some kind. */
+export async function fetchFile(path, kind) {
+  const response = await fetch(address(path), { headers: withToken({ Accept: kind }) });
+  if (!response.ok) throw new ServerError(`The server answered ${response.status}.`, response.status);
+  return response.blob();
+}
+
+function withToken(headers) {
   const token = sessionStorage.getItem(TOKEN);
-  const headers = { ...options.headers, ...(token && { Authorization: `Bearer ${token}` }) };
+  return { ...headers, ...(token && { Authorization: `Bearer ${token}` }) };
+}
+
+async function call(url, options) {
   let response, body;
   try {
-    response = await fetch(url, { ...options, headers });
+    response = await fetch(url, { ...options, headers: withToken(options.headers) });
     body = await response.text();
   } catch (error) {
     throw error.name === "AbortError" ? error : new ServerError(SILENT, 0);
@@ -61,12 +79,18 @@ async function call(url, options) {
   const value = read(body);
   if (response.ok && value !== undefined) return value;
   const message = value?.error ?? `The server answered ${response.status}, without saying why.`;
-  throw new ServerError(message, response.status);
+  throw new ServerError(message, response.status, value?.field);
+}
+
+/** Labels are for people, who write no underscores; names stay as they are. */
+function spaced(key, value) {
+  if (key === "label") return words(value);
+  return key === "labels" ? value.map(words) : value;
 }
 
 function read(body) {
   try {
-    return JSON.parse(body);
+    return JSON.parse(body, spaced);
   } catch {
     return undefined;
   }

@@ -1,20 +1,25 @@
 // The frame of the page: it draws the view that the address names, and says what goes wrong.
 
 import { go, href, parse } from "./address.js";
-import { getOnce, keepToken, ServerError } from "./api.js";
+import { getOnce, hasToken, keepToken, ServerError } from "./api.js";
 import { el } from "./dom.js";
 import { searchBox } from "./search.js";
 import * as around from "./around.js";
 import * as ask from "./ask.js";
+import * as bulk from "./bulk.js";
 import * as compare from "./compare.js";
 import * as compound from "./compound.js";
 import * as entity from "./entity.js";
 import * as home from "./home.js";
 import * as map from "./map.js";
+import { problem } from "./problem.js";
+import * as relation from "./relation.js";
+import * as review from "./review.js";
 import * as run from "./run.js";
 import * as why from "./why.js";
 
-const VIEWS = new Map(Object.entries({ "": home, around, ask, compare, compound, entity, map, run, why }));
+const VIEWS = new Map(Object.entries({ "": home, around, ask, bulk, compare, compound, entity, map, relation, review, run, why }));
+const WRONG = [400, 404, 422]; // what the address is to blame for
 const SLOW = 150; // ms after which a view that is not there yet is said to be loading
 const named = (id) => document.getElementById(id);
 const main = named("main"), banner = named("banner"), runChoice = named("run"), themeButton = named("theme");
@@ -40,11 +45,22 @@ async function draw() {
     place(shown, drawn);
   } catch (error) {
     if (signal.aborted) return;
-    if (error.status === 401) askForToken(error.message, drawn);
+    if (error.status === 401) askForToken(drawn);
+    else if (current && WRONG.includes(error.status)) await explain(error, { view, params, signal, drawn });
     else fail(error, draw);
   } finally {
     clearTimeout(slow);
     if (!signal.aborted) main.removeAttribute("aria-busy");
+  }
+}
+
+/** Say in the place of a view why it cannot be shown. */
+async function explain(error, { view, params, signal, drawn }) {
+  try {
+    const shown = await problem(error, { run: current, view, params, signal });
+    if (!signal.aborted) place(shown, drawn);
+  } catch (again) {
+    if (!signal.aborted) fail(again, draw);
   }
 }
 
@@ -73,6 +89,7 @@ function place({ title, body, said }, drawn) {
 
 /** Bring the parts that all views share up to the address. */
 function frame(view, params, runs, chosen) {
+  lock(false);
   named("brand").href = href("", { run: chosen.name });
   for (const tab of document.querySelectorAll("nav a")) {
     tab.href = href(tab.dataset.view, { run: chosen.name });
@@ -102,7 +119,14 @@ function fail(error, retry) {
   banner.hidden = false;
 }
 
-function askForToken(message, drawn) {
+/** Let nobody use what needs a run, while there is none. */
+function lock(locked) {
+  for (const part of document.querySelectorAll("#search, .run-choice, nav")) part.inert = locked;
+}
+
+function askForToken(drawn) {
+  const wrong = hasToken();
+  lock(true);
   const input = el("input", { type: "password", id: "token", autocomplete: "off", required: true });
   const keep = (event) => {
     event.preventDefault();
@@ -111,7 +135,9 @@ function askForToken(message, drawn) {
   };
   const form = el("form.token", { onsubmit: keep },
     el("h1", "This server asks for a token"),
-    el("p.quiet", message),
+    el("p", wrong ? { class: "wrong", role: "alert" } : {}, wrong
+      ? "This is not the token that the server was started with; try again."
+      : "Whoever started the server has it."),
     el("label", { for: "token" }, "Token"), input,
     el("button", "Continue"),
     el("p.quiet", "It is kept in this tab only, and forgotten when the tab is closed."),

@@ -1,50 +1,94 @@
 // The neighbourhood of an entity, drawn: facts solid, predicted links dashed.
 
-import { go, href } from "./address.js";
+import { go, href, turnInto } from "./address.js";
 import { get, of } from "./api.js";
-import { count, el, entityLink, link, percent, svg, toggle, words } from "./dom.js";
+import { choice, count, el, entityLink, link, percent, section, svg, toggle, words } from "./dom.js";
 
-const KNOWN = 24;
+const KNOWN = 24; // facts, until more are asked for
+const MOST = 192;
 const PREDICTED = 8;
 const ROW = 24; // height of a line of text, so that labels never lie over each other
+const OPENED = 4; // entities whose neighbourhood is shown besides, the last ones
 const LETTER = 7.4; // width of a letter of a label, about
 
 /** Show an entity amid its facts and its most probable new links. */
 export async function show({ run, params, signal }) {
   const types = params.types === "any" ? "any" : "constrained";
-  const asked = { name: params.name ?? "", known: KNOWN, predicted: PREDICTED, types };
-  const { nodes, links } = await get(of(run, "neighbours"), asked, signal);
-  const byName = new Map(nodes.map((node) => [node.name, node]));
-  const [centre] = nodes;
-  const groups = grouped(links, centre.name, byName);
-  const figure = el("figure.neighbourhood.panel");
+  const most = Math.min(MOST, Number.parseInt(params.known, 10) || KNOWN);
+  const names = [params.name ?? "", ...opened(params)];
+  const only = params.relation ? { relation: params.relation } : {};
+  const asked = (name) => get(of(run, "neighbours"), { name, known: most, predicted: PREDICTED, types, ...only }, signal);
+  const [card, ...around] = await Promise.all([
+    get(of(run, "entity"), { name: names[0], limit: 1 }, signal), ...names.map(asked),
+  ]);
+  const same = { ...params, run: run.name };
+  const open = (name) => href("around", { ...same, open: JSON.stringify([...new Set([...names.slice(1), name])]) });
+  const close = (name) => href("around", { ...same, open: listOf(names.slice(1).filter((each) => each !== name)) });
+  const figures = around.map(({ nodes, links }) => figureOf(run, nodes, links, { open, signal }));
+  const [{ nodes: [centre], links }] = around;
   const predicted = links.filter(({ known }) => !known).length, known = links.length - predicted;
-  new ResizeObserver(([entry], observer) => {
-    if (signal.aborted) return observer.disconnect();
-    figure.replaceChildren(drawing(run, centre, groups, entry.contentRect.width));
-  }).observe(figure);
   return {
     title: `Around ${centre.label}`,
     said: `${count(known, "fact")} and ${count(predicted, "predicted link")} around ${centre.label}`,
     body: [
       el("h1", "Around ", entityLink(run, centre.name, centre.label)),
       ...(links.length
-        ? [legend(centre, known, predicted), figure]
+        ? [legend(known, predicted, known === most ? centre.degree : null), figures[0], known === most && most < MOST
+          ? el("p", el("button.plain", { id: "more", onclick: () => turnInto("around", { ...params, known: 2 * most }) },
+            "Show more facts"))
+          : null]
         : [el("p.notice", "Nothing is known around it, and nothing predicted.")]),
-      el("div.tools", toggle("any-type", "Predict entities of any type, also what does not fit", types === "any",
+      around.slice(1).map(({ nodes: [{ name, label }] }, i) => section(
+        el("span", "and around ", entityLink(run, name, label), " ",
+          el("a.quiet", { href: close(name), "aria-label": `close ${label}` }, "close")), figures[i + 1])),
+      el("div.tools", relationChoice(card, params, same), toggle("any-type", "Predict entities of any type, also what does not fit", types === "any",
         (on) => go("around", { ...params, run: run.name, types: on ? "any" : null }))),
-      el("p.quiet", "Follow an entity to walk on; the one in the middle opens its card. ",
+      el("p.quiet", "Click an entity to see what is around it, too; the one in the middle opens its card. ",
         link("map", { run: run.name, name: centre.name }, "See it on the map")),
     ],
   };
 }
 
-function legend(centre, known, predicted) {
+/** Return the entities whose neighbourhood is opened besides. */
+function opened({ open }) {
+  try {
+    const names = JSON.parse(open ?? "[]");
+    return Array.isArray(names) ? names.filter((name) => typeof name === "string").slice(-OPENED) : [];
+  } catch {
+    return [];
+  }
+}
+
+function listOf(names) {
+  return names.length ? JSON.stringify(names) : null;
+}
+
+/** Return a choice of the relations that an entity has, of which one can be shown alone. */
+function relationChoice({ facts }, params, same) {
+  const names = new Map(facts.map(({ relation }) => [relation.name, relation.label]));
+  const chosen = choice([["", "all relations"], ...names], params.relation, {
+    id: "only", onchange: () => go("around", { ...same, relation: chosen.value }),
+  });
+  return el("label.asked", el("span", "Show"), chosen);
+}
+
+/** Return the drawing of an entity amid its links, as wide as there is room. */
+function figureOf(run, nodes, links, { open, signal }) {
+  const byName = new Map(nodes.map((node) => [node.name, node])), [centre] = nodes;
+  const groups = grouped(links, centre.name, byName), figure = el("figure.neighbourhood.panel");
+  new ResizeObserver(([entry], observer) => {
+    if (signal.aborted) return observer.disconnect();
+    figure.replaceChildren(drawing(run, centre, groups, entry.contentRect.width, open));
+  }).observe(figure);
+  return figure;
+}
+
+function legend(known, predicted, all) {
   const line = (dashed) => svg("svg", { width: 34, height: 10, "aria-hidden": "true" },
     svg(dashed ? "path.edge.predicted" : "path.edge", { d: "M1 5h32" }));
-  const least = centre.degree > known ? `, of ${count(centre.degree)}` : "";
+  const least = all ? `, of ${count(all)}` : "";
   return el("p.legend",
-    el("span", line(false), ` known (${count(known)}${least})`),
+    el("span", line(false), ` known (${count(known)} drawn${least})`),
     el("span", line(true), ` predicted (${count(predicted)}), with its probability`));
 }
 
@@ -71,7 +115,7 @@ function columns(groups) {
   return [right, left];
 }
 
-function drawing(run, centre, groups, width) {
+function drawing(run, centre, groups, width, open) {
   const sides = columns(groups);
   const height = ROW * (Math.max(...sides.map((rows) => rows.length)) + 2);
   const middle = { x: width / 2, y: height / 2 };
@@ -86,7 +130,7 @@ function drawing(run, centre, groups, width) {
       if (!end) nodes.append(heading(group, at, side, room));
       else {
         edges.append(edge(middle, at, end));
-        nodes.append(neighbour(run, end, at, side, room));
+        nodes.append(neighbour(open, end, at, side, room));
       }
     });
   });
@@ -109,14 +153,14 @@ function edge(from, to, { known, probability }) {
   return path;
 }
 
-function neighbour(run, { node, known, probability }, { x, y }, side, room) {
+function neighbour(open, { node, known, probability }, { x, y }, side, room) {
   const chance = known || probability === null ? "" : percent(probability);
-  const words = known ? `${node.label}, known` : `${node.label}, predicted ${chance}`;
+  const words = known ? `${node.label}, known` : `${node.label} ${chance}, predicted`;
   const text = svg("text", { x: x + side * 10, y: y + 4.5, "text-anchor": anchor(side) },
     short(node.label, chance ? room - 5 : room),
-    chance && svg("tspan.probability", { dx: 5 }, chance));
-  return svg("a", { href: href("around", { run: run.name, name: node.name }), "aria-label": words },
-    svg("title", words), svg(known ? "circle.node" : "circle.node.predicted", { cx: x, cy: y, r: 5 }), text);
+    chance && svg("tspan.probability", ` ${chance}`));
+  return svg("a", { href: open(node.name) }, svg("title", words),
+    svg(known ? "circle.node" : "circle.node.predicted", { cx: x, cy: y, r: 5 }), text);
 }
 
 function middleNode(run, { name, label }, { x, y }, room) {

@@ -35,22 +35,22 @@ export function key(i, ...name) {
 }
 
 /** Return the share of answers that hold by the probability they were given; the diagonal is right. */
-export function reliability(before, after) {
+export function reliability(before, after, title = "Share that is true", name = "calibrated") {
   const x = (value) => EDGE + value * (SIDE - EDGE - 12), y = (value) => SIDE - x(value);
   const most = Math.max(1, ...after.map(({ answers }) => answers));
   const points = (bins, i) => bins.map(({ answers, probability, true: share }) => {
     const r = 3 + 5 * Math.sqrt(Math.min(1, answers / most));
-    const title = `given ${percent(probability)}, true ${percent(share)}: ${count(answers, "answer")}`;
-    return svg(`circle.point.s${i}`, { cx: x(probability), cy: y(share), r }, svg("title", title));
+    const said = `given ${percent(probability)}, holds ${percent(share)}: ${count(answers, "answer")}`;
+    return svg(`circle.point.s${i}`, { cx: x(probability), cy: y(share), r }, svg("title", said));
   });
   const ticks = [0, 0.5, 1].flatMap((value) => [
     svg("path.grid", { d: `M${x(0)} ${y(value)}H${x(1)}` }),
     text(x(value), SIDE - 18, "middle", percent(value)),
     text(EDGE - 6, y(value) + 4, "end", percent(value)),
   ]);
-  const label = "Share of answers that is true, by the probability they were given";
+  const label = `${title}, by the probability that was given`;
   return el("figure.square",
-    el("figcaption", el("strong", "Share that is true"), key(1, "softmax"), key(0, "calibrated")),
+    el("figcaption", el("strong", title), before.length ? key(1, "softmax") : null, key(0, name)),
     svg("svg", { viewBox: `0 0 ${SIDE} ${SIDE}`, role: "img", "aria-label": label },
       ticks, svg("path.diagonal", { d: `M${x(0)} ${y(0)}L${x(1)} ${y(1)}` }),
       points(before, 1), points(after, 0),

@@ -4,7 +4,7 @@ import { go } from "./address.js";
 import { getOnce, of } from "./api.js";
 import { answerList, answersTo, labelsOf } from "./ask.js";
 import { curves, key } from "./charts.js";
-import { bar, choice, el, figure, later, link, section, words } from "./dom.js";
+import { bar, choice, el, figure, later, link, relationLink, section, words } from "./dom.js";
 import { ALL_RELATIONS, sentence } from "./entity.js";
 import { METRICS, curve } from "./run.js";
 import { searchBox } from "./search.js";
@@ -15,29 +15,36 @@ const FACTS = [["Model", "model"], ["k", "k"], ["Data", "data"], ["Epochs", "epo
 /** Show a run and the one of `with` side by side. */
 export async function show({ run, runs, params, signal, fail }) {
   const others = runs.filter(({ name }) => name !== run.name);
-  const other = others.find(({ name }) => name === params.with) ?? others[0];
+  const alike = others.filter(({ graph }) => graph === run.graph);
+  const other = others.find(({ name }) => name === params.with) ?? alike[0] ?? others[0];
   if (!other) return alone(run);
-  const pair = [run, other];
+  const pair = [run, other], same = run.graph === other.graph;
   const [wholes, { items }] = await Promise.all([
     Promise.all(pair.map((each) => getOnce(of(each)))),
     getOnce(of(run, "relations"), { limit: ALL_RELATIONS }),
   ]);
   const change = () => go("compare", { ...params, run: run.name, with: chosen.value });
-  const chosen = choice(others.map(({ name }) => [name, name]), other.name, {
+  const called = ({ name, data, graph }) => [name, graph === run.graph ? name : `${name} (another graph: ${data})`];
+  const chosen = choice(others.map(called), other.name, {
     id: "with", "aria-label": "The other run", onchange: change,
   });
   const drawn = (value) => wholes.map((whole, i) => ({ name: pair[i].name, points: curve(whole, value) }));
+  const question = section("Ask both", await askBoth(pair, items, params, { signal, fail }));
+  const asked = params.head || params.tail;
   return {
     title: `${run.name} and ${other.name}`,
     body: [
       el("h1", "Compare runs"),
       el("p.pair", key(0, run.name), " with ", key(1, chosen)),
-      section("Figures", figures(pair, wholes)),
+      same ? null : el("p.notice", `${run.name} is of ${run.data}, ${other.name} of ${other.data}: figures on `,
+        "different graphs do not compare, so neither is called better."),
+      asked ? question : null,
+      section("Figures", figures(pair, wholes, same)),
       section("Training",
         el("div.columns", curves("MRR on valid", drawn("mrr")), curves("Loss", drawn("loss"))),
         el("p.quiet", "Losses compare only where both runs have the same one.")),
-      wholes.every(({ report }) => report) ? section("Relations, by MRR", relations(wholes)) : null,
-      section("Ask both", await askBoth(pair, items, params, { signal, fail })),
+      same && wholes.every(({ report }) => report) ? section("Relations, by MRR", relations(run, wholes)) : null,
+      asked ? null : question,
     ],
   };
 }
@@ -48,11 +55,11 @@ function alone(run) {
   return { title: "Compare runs", body: [el("h1", "Compare runs"), notice] };
 }
 
-function figures(pair, wholes) {
+function figures(pair, wholes, same) {
   const row = (title, ...cells) => el("tr", el("th", { scope: "row" }, title), cells);
   const measured = METRICS.map(([name, title, write]) => {
     const [a, b] = wholes.map(({ report }) => report?.both[name] ?? NaN);
-    const ahead = name === "mr" ? b - a : a - b;
+    const ahead = same ? (name === "mr" ? b - a : a - b) : NaN;
     const gap = Number.isFinite(ahead) ? `${a < b ? "−" : "+"}${write(Math.abs(a - b))}` : "–";
     const cell = (value, better) => el(better ? "td.better" : "td", write(value));
     return row(title, cell(a, ahead > 0), cell(b, ahead < 0), el("td.quiet.extra", gap));
@@ -62,11 +69,11 @@ function figures(pair, wholes) {
   const title = (...text) => el("th", { scope: "col" }, ...text);
   const gap = title("difference");
   gap.classList.add("extra");
-  const head = el("thead", el("tr", title(), pair.map(({ name }, i) => title(key(i, name))), gap));
+  const head = el("thead", el("tr", title(el("span.unseen", "Figure")), pair.map(({ name }, i) => title(key(i, name))), gap));
   return el("table.metrics", head, el("tbody", measured, facts));
 }
 
-function relations(wholes) {
+function relations(run, wholes) {
   const parts = wholes.map(({ report }) => new Map(report.relations.map((each) => [each.name, each])));
   const labels = new Map(parts.flatMap((part) => [...part.values()].map(({ name, label }) => [name, label])));
   const rows = [...labels].map(([name, label]) => ({
@@ -74,7 +81,7 @@ function relations(wholes) {
   }));
   rows.sort((a, b) => b.values[0] - a.values[0]);
   return el("ul.bars.wide", rows.map(({ name, label, values }) =>
-    el("li", el("span", { title: name }, words(label)),
+    el("li", relationLink(run, name, label),
       el("span.two-bars", values.map((value, i) => bar(value || 0, { second: i === 1 }))),
       el("span", values.map((value) => el("span", figure(value)))))));
 }
@@ -95,7 +102,7 @@ async function askBoth(pair, items, params, { signal, fail }) {
     return [el("div.panel.ask-row", box, chosen), el("p.quiet", "Choose an entity, and both are asked.")];
   }
   const turned = side === "head" ? { head: null, tail: entity } : { head: entity, tail: null };
-  const turn = el("button", { id: "turn", onclick: () => to(turned) }, "Turn round");
+  const turn = el("button", { id: "turn", onclick: () => to(turned) }, "Swap sides");
   const question = { relation, [side]: entity };
   const { head, relation: middle, tail } = await labelsOf(run, question, signal);
   const load = () => Promise.all(pair.map((each) => answersOrError(each, question, signal)));

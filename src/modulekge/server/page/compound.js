@@ -1,6 +1,6 @@
 // A question of several links, chosen in rows or written, and its answers with what speaks for them.
 
-import { go } from "./address.js";
+import { turnInto } from "./address.js";
 import { getOnce, of, post } from "./api.js";
 import { bar, count, el, entityLink, later, link, percent, section } from "./dom.js";
 import { ALL_RELATIONS } from "./entity.js";
@@ -87,7 +87,7 @@ function summaryOf({ answers: { length }, possible, threshold }, params) {
 }
 
 function answers(run, params, { answers: found, possible, probabilities }, k) {
-  const onclick = () => go("compound", { ...params, run: run.name, k: 2 * k });
+  const onclick = () => turnInto("compound", { ...params, run: run.name, k: 2 * k });
   const more = found.length === k && k < MOST && found.length !== possible;
   return [
     probabilities === "calibrated" ? null

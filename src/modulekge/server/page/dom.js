@@ -1,6 +1,9 @@
 // Elements of the page. What the server says becomes text nodes and attributes, never markup.
 
 import { href } from "./address.js";
+import { words } from "./words.js";
+
+export { words };
 
 /**
  * Return an element, with classes as in "p.quiet". First come its attributes and listeners ("onclick"), if
@@ -35,8 +38,13 @@ export function link(view, params, ...children) {
 }
 
 /** Return a link to an entity's card. */
-export function entityLink(run, name, label = name) {
+export function entityLink(run, name, label = words(name)) {
   return link("entity", { run: run.name, name }, label);
+}
+
+/** Return a link to a relation. */
+export function relationLink(run, name, label = words(name)) {
+  return link("relation", { run: run.name, name }, label);
 }
 
 /** Return a part of the page under a heading. */
@@ -99,11 +107,6 @@ export function percent(share) {
   const value = 100 * share;
   if (value > 0 && value < 0.1) return "<\u202f0.1\u202f%";
   return `${value < 1 && value > 0 ? value.toFixed(1) : Math.round(value)}\u202f%`;
-}
-
-/** A relation as words: "_has_capital" as "has capital". */
-export function words(label) {
-  return label.replaceAll("_", " ").trim() || label;
 }
 
 /** Return a switch; its id keeps the focus on it when the view is drawn anew. */

@@ -2,7 +2,9 @@
 
 import { go } from "./address.js";
 import { get, getOnce, of } from "./api.js";
-import { choice, count, el, entityLink, link, section, words } from "./dom.js";
+import { choice, count, el, entityLink, link, relationLink, section, words } from "./dom.js";
+import { copyLink, tableButtons } from "./share.js";
+import { textOf } from "./question.js";
 import { searchBox } from "./search.js";
 
 const PAGE = 50; // facts that "show more" adds
@@ -14,7 +16,7 @@ export async function show({ run, params, signal, fail }) {
     get(of(run, "entity"), { name: params.name ?? "" }, signal),
     getOnce(of(run, "relations"), { limit: ALL_RELATIONS }),
   ]);
-  const facts = entity.facts.map((group) => factGroup(run, entity, group, { signal, fail }));
+  const facts = undirected(entity.facts).map((group) => factGroup(run, entity, group, { signal, fail }));
   return {
     title: entity.label,
     said: `${entity.label}, ${count(entity.degree, "fact")}`,
@@ -27,14 +29,22 @@ export async function show({ run, params, signal, fail }) {
         el("p.actions",
           link("around", { run: run.name, name: entity.name }, "Neighbourhood"),
           link("map", { run: run.name, name: entity.name }, "On the map"),
+          link("compound", { run: run.name, q: startOf(entity) }, "Question of several links"),
         ),
       ),
       section("Ask the model", askForm(run, entity, relations.items, fail)),
       section(count(entity.degree, "known fact"), facts.length
-        ? el("div.panel", facts)
+        ? [el("div.panel", facts), el("div.tools", copyLink(), factFiles(run, entity, fail))]
         : el("p.quiet", "The graph says nothing about it.")),
     ],
   };
+}
+
+/** Leave out the facts of a symmetric relation the other way round: they say the same. */
+function undirected(groups) {
+  const said = ({ relation, total, items }) => JSON.stringify([relation.name, total, items.map(({ name }) => name)]);
+  const seen = new Set();
+  return groups.filter((group) => !seen.has(said(group)) && seen.add(said(group)));
 }
 
 /** Return a question as the sentence it completes: "France borders ?". */
@@ -59,7 +69,8 @@ export function asking(run, entity, relation, direction) {
 
 function factGroup(run, entity, group, { signal, fail }) {
   const { relation, direction, total } = group, name = words(relation.label);
-  const title = direction === "out" ? sentence(entity.label, name, "…") : sentence("…", name, entity.label);
+  const linked = relationLink(run, relation.name, name);
+  const title = direction === "out" ? sentence(entity.label, linked, "…") : sentence("…", linked, entity.label);
   const list = el("ul.chips", group.items.map((item) => fact(run, item)));
   const more = el("button.plain", { onclick: add, hidden: group.items.length >= total });
   const tell = () => (more.textContent = `Show more (${count(total - list.children.length)})`);
@@ -82,7 +93,7 @@ function factGroup(run, entity, group, { signal, fail }) {
     }
   }
   tell();
-  const ask = link("ask", asking(run, entity.name, relation.name, direction), "Ask for more");
+  const ask = link("ask", asking(run, entity.name, relation.name, direction), "Predict more");
   ask.classList.add("ask");
   return el("div.facts", el("h3", title), el("div", list, more), ask);
 }
@@ -90,6 +101,32 @@ function factGroup(run, entity, group, { signal, fail }) {
 function fact(run, { name, label, split }) {
   const held = split === "train" ? null : el("small", { title: `held out from training: ${split}` }, split);
   return el("li", entityLink(run, name, [label, held]));
+}
+
+/** Return a compound question to begin with, of the relation that an entity has most. */
+function startOf({ name, facts: [group] }) {
+  if (!group) return null;
+  const [head, tail] = group.direction === "out" ? [{ name }, { variable: "x" }] : [{ variable: "x" }, { name }];
+  return textOf({ asked: "x", links: [{ join: "and", head, relation: { name: group.relation.name }, tail }] });
+}
+
+/** Return buttons that fetch all facts of an entity, a thousand of each relation at most, and save them. */
+function factFiles(run, { name }, fail) {
+  const place = el("span");
+  async function load() {
+    try {
+      const { facts } = await get(of(run, "entity"), { name, limit: 1000 });
+      const rows = facts.flatMap(({ relation, direction, items }) => items.map((other) => (direction === "out"
+        ? { head: name, relation: relation.name, tail: other.name, split: other.split }
+        : { head: other.name, relation: relation.name, tail: name, split: other.split })));
+      place.replaceChildren(...tableButtons("facts", rows));
+      place.firstChild.focus();
+    } catch (error) {
+      fail(error, load);
+    }
+  }
+  place.append(el("button.plain", { type: "button", onclick: load }, "Save the facts"));
+  return place;
 }
 
 /** Return what can be asked: either end of any relation, or how two entities are related. */

@@ -2,6 +2,7 @@
 
 import { get, of } from "./api.js";
 import { textOf } from "./question.js";
+import { words } from "./words.js";
 
 const FEW = 5; // facts of a group that are looked at
 const STARTS = 3; // entities to begin from
@@ -20,7 +21,8 @@ export async function examples(run, signal) {
 
 /** Return a question with labels for names: to be read, for two entities may share one. */
 function labelled({ asked, links }) {
-  const called = (term) => (term.label === undefined ? term : { name: term.label });
+  const own = ({ name, label }) => label === undefined || label === words(name);
+  const called = (term) => (own(term) ? term : { name: term.label });
   const parts = links.map(({ join, head, relation, tail }) =>
     ({ join, head: called(head), relation: called(relation), tail: called(tail) }));
   return { asked, links: parts };

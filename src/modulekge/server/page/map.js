@@ -2,17 +2,19 @@
 
 import { go } from "./address.js";
 import { getOnce, of } from "./api.js";
-import { count, el, words } from "./dom.js";
+import { count, el, entityLink, words } from "./dom.js";
+import { searchBox } from "./search.js";
 import { STEP, letMove, onCanvas, zoomBy } from "./moving.js";
 
 const POINTS = 2000;
 const COLOURS = 8; // groups with a colour of their own; the others share one more
 const NAMED = 40; // labels on the map at most
+const LISTED = 50; // entities of a group in the list
 const CLOSE = 4; // the zoom at which one entity is shown
 const KEYS = "arrows move, plus and minus zoom, Enter opens the entity in the middle";
 
 /** Show the best-connected entities; the one of the address is in the middle. */
-export async function show({ run, params, signal }) {
+export async function show({ run, params, signal, fail }) {
   const { points, groups } = await getOnce(of(run, "map"), { limit: POINTS });
   const marked = points.find(({ name }) => name === params.name);
   const canvas = el("canvas", { tabindex: 0, role: "application", "aria-label": `Map of entities: ${KEYS}` });
@@ -31,13 +33,18 @@ export async function show({ run, params, signal }) {
   new ResizeObserver((_, observer) => (signal.aborted ? observer.disconnect() : draw())).observe(canvas);
   document.addEventListener("theme", draw, { signal });
   return {
-    title: `Map of ${run.data}`,
+    title: "Entity map",
     said: `Map of ${count(points.length, "entity", "entities")}`,
     body: [
-      el("h1", `Map of ${run.data}`),
+      el("h1", "Entity map"),
       explanation(run, points, params.name && !marked),
-      el("div.map.panel", canvas, tip, zoomButtons(state, draw)),
+      el("div.map-find", searchBox({
+        run: () => run, fail, choose: ({ name }) => go("map", { run: run.name, name }),
+        label: "Find on the map", placeholder: "Find on the map",
+      })),
       legend(groups, points.length, swatches, choose),
+      el("div.map.panel", canvas, tip, zoomButtons(state, draw)),
+      asList(run, points, groups),
     ],
   };
 }
@@ -46,8 +53,24 @@ function explanation(run, points, missing) {
   const all = count(points.length, "entity", "entities");
   const some = points.length < run.entities ? ` of ${count(run.entities)}, the best-connected` : "";
   return el("p.quiet", missing ? "The one you came from is not among these: " : null,
-    `${all}${some}, by the two principal components of their learned vectors: what lies together, `,
-    "the model holds alike. Point at an entity to name it, click to open it; drag and scroll to move.");
+    `${all}${some}, by the two principal components of their learned vectors: entities with similar `,
+    "vectors lie close together. Point at an entity to name it, click to open it; drag and scroll, or use two fingers, to move.");
+}
+
+/** Return the points as lists of links, by group: for whoever does without the canvas. */
+function asList(run, points, groups) {
+  const parts = groups.slice(0, COLOURS).map((group) => {
+    const own = points.filter((point) => point.group === group.name).slice(0, LISTED);
+    return [el("h2", groupName(group)),
+      el("ul.chips", own.map(({ name, label }) => el("li", entityLink(run, name, label))))];
+  });
+  const list = el("details.known", el("summary", "The same as a list"));
+  list.addEventListener("toggle", () => list.open && list.children.length === 1 && list.append(...parts.flat()));
+  return list;
+}
+
+function groupName({ relation, direction }) {
+  return direction === "out" ? `${words(relation.label)} …` : `… ${words(relation.label)}`;
 }
 
 function zoomButtons(state, draw) {
@@ -67,15 +90,13 @@ function zoomButtons(state, draw) {
 /** Return the groups as switches, each of which shows its group alone. */
 function legend(groups, total, swatches, choose) {
   const own = groups.slice(0, COLOURS);
-  const text = ({ relation, direction }) =>
-    direction === "out" ? `${words(relation.label)} …` : `… ${words(relation.label)}`;
   const buttons = own.map((group, i) => {
     const onclick = () => {
       const only = choose(group.name);
       buttons.forEach((each, j) => each.setAttribute("aria-pressed", String(own[j].name === only)));
     };
     return el("button.plain", { "aria-pressed": "false", onclick },
-      swatches[i], text(group), el("span.quiet", count(group.points)));
+      swatches[i], groupName(group), el("span.quiet", count(group.points)));
   });
   const rest = total - own.reduce((sum, group) => sum + group.points, 0);
   const others = rest ? [el("span.other", swatches[COLOURS], "others", el("span.quiet", count(rest)))] : [];

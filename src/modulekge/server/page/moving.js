@@ -21,6 +21,12 @@ function units({ clientWidth: width, clientHeight: height }, { zoom }) {
   return [up * Math.max(1, Math.min(1.6, width / height)), up];
 }
 
+/** Say whether a point is on the canvas, not at its very edge. */
+function isSeen(point, canvas, state) {
+  const [x, y] = onCanvas(point, canvas, state);
+  return x > NEAR && y > NEAR && x < canvas.clientWidth - NEAR && y < canvas.clientHeight - NEAR;
+}
+
 /** Zoom in or out, within bounds. */
 export function zoomBy(state, factor) {
   state.zoom = Math.min(CLOSEST, Math.max(1, state.zoom * factor));
@@ -33,8 +39,8 @@ export function letMove(canvas, points, state, draw, open) {
 
   const shift = (dx, dy) => {
     const [across, up] = units(canvas, state);
-    state.x -= dx / across;
-    state.y += dy / up;
+    const moved = { ...state, x: state.x - dx / across, y: state.y + dy / up };
+    if (points.some((point) => isSeen(point, canvas, moved))) Object.assign(state, moved); // never to where nothing is
   };
   const name = (point) => {
     canvas.classList.toggle("pointing", Boolean(point));
@@ -45,6 +51,7 @@ export function letMove(canvas, points, state, draw, open) {
   const near = (x, y) => nearest(points, canvas, state, x, y);
   const listen = (kind, act) => canvas.addEventListener(kind, act, { passive: false });
 
+  listen("touchmove", (event) => event.touches.length > 1 && event.preventDefault()); // one finger scrolls the page
   listen("pointerdown", (event) => {
     canvas.setPointerCapture(event.pointerId);
     down.set(event.pointerId, event);
@@ -58,8 +65,8 @@ export function letMove(canvas, points, state, draw, open) {
     walked += Math.abs(dx) + Math.abs(dy);
     if (walked < STILL) return;
     const [a, b] = down.values();
-    if (b === undefined) shift(dx, dy);
-    else {
+    shift(dx / down.size, dy / down.size);
+    if (b !== undefined) {
       const now = Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY);
       if (apart) zoomBy(state, now / apart);
       apart = now;
@@ -73,7 +80,10 @@ export function letMove(canvas, points, state, draw, open) {
     if (point && (event.pointerType === "mouse" || point === named)) open(point);
     else name(point);
   });
-  listen("pointercancel", (event) => down.delete(event.pointerId));
+  listen("pointercancel", (event) => {
+    down.delete(event.pointerId);
+    walked = STILL; // the browser scrolls: that is no tap
+  });
   listen("pointerleave", () => down.size || name(undefined));
   listen("wheel", (event) => {
     event.preventDefault();

@@ -2,7 +2,7 @@
 
 import { getOnce, of } from "./api.js";
 import { curves, reliability } from "./charts.js";
-import { bar, count, el, figure, later, link, percent, section, tile, words } from "./dom.js";
+import { bar, count, el, figure, later, link, percent, relationLink, section, tile } from "./dom.js";
 
 /** The metrics: key, name, and how a figure is written. */
 export const METRICS = [
@@ -13,7 +13,7 @@ export const METRICS = [
   ["mr", "Mean rank", (value) => figure(value, 1)],
 ];
 
-const LAWS = {
+const PATTERNS = {
   symmetric: ([r]) => [r, " is symmetric"],
   antisymmetric: ([r]) => [r, " never goes both ways"],
   inverse: ([r, q]) => [r, " is the inverse of ", q],
@@ -28,18 +28,18 @@ export async function show({ run, runs, signal }) {
   const { report, calibration, settings, ...whole } = await getOnce(of(run));
   const training = [["Loss", "loss"], ["MRR on valid", "mrr"]].map(([title, value]) =>
     curves(title, [{ name: run.name, points: curve(whole, value) }]));
-  const laws = later(() => getOnce(of(run, "algebra")), lawLists, {
+  const laws = later(() => getOnce(of(run, "algebra")), (found) => patternLists(run, found), {
     signal, waiting: "Comparing relations: seconds, or a minute where they are many…",
   });
   return {
     title: run.name,
     body: [
       el("h1", run.name),
-      summary(run, runs.find(({ name }) => name !== run.name)),
+      summary(run, runs.find(({ name, graph }) => name !== run.name && graph === run.graph)),
       report ? overall(report)
         : missing("was not evaluated yet", `modulekge evaluate ${run.name}`, "reports on it"),
       section("Training", el("div.columns", training)),
-      report ? section("Relations, by MRR", relationTable(report.relations)) : null,
+      report ? section("Relations, by MRR", relationTable(run, report.relations)) : null,
       section("Calibration", calibration ? measured(calibration)
         : missing("is not calibrated yet", `modulekge calibrate ${run.name}`, "makes probabilities")),
       section("Relation patterns", laws),
@@ -73,11 +73,11 @@ function overall({ both, head, tail, intervals, split, triples }) {
       `MRR of heads ${figure(head.mrr)}, of tails ${figure(tail.mrr)}.`));
 }
 
-function relationTable(relations) {
-  const titles = ["Relation", "", "MRR", "heads", "tails", "facts"];
+function relationTable(run, relations) {
+  const titles = ["Relation", el("span.unseen", "MRR as a bar"), "MRR", "heads", "tails", "facts"];
   const best = relations.toSorted((a, b) => b.both.mrr - a.both.mrr);
   const rows = best.map(({ name, label, triples, both, head, tail }) =>
-    el("tr", el("th", { scope: "row", title: name }, words(label)),
+    el("tr", el("th", { scope: "row" }, relationLink(run, name, label)),
       el("td.bar-cell", bar(both.mrr)),
       [both, head, tail].map(({ mrr }) => el("td", figure(mrr))),
       el("td", count(triples))));
@@ -91,15 +91,15 @@ function measured({ measured: found }) {
   return el("div.columns", reliability(before.bins, after.bins), el("div",
     el("div.tiles",
       tile(percent(after.error), "calibration error", `softmax ${percent(before.error)}`),
-      tile(percent(sets.share), `lie in sets of ${percent(sets.asked)}`, `mean size ${figure(sets.size, 1)}`),
+      tile(percent(sets.share), `of held-out facts are in their ${percent(sets.asked)} prediction set`, `mean size ${figure(sets.size, 1)}`),
       tile(figure(after.brier, 2), "Brier score", `softmax ${figure(before.brier, 2)}`)),
     el("p.quiet", `The ten best answers to ${count(questions, "question")} of ${split}, not fitted to. `,
       "On the diagonal, 30 % of the answers that were given 30 % are true. Larger points: more answers.")));
 }
 
-function lawLists({ findings, commutative, compared }) {
+function patternLists(run, { findings, commutative, compared }) {
   const list = (supported) => {
-    const items = findings.filter((each) => each.supported === supported).map(law);
+    const items = findings.filter((each) => each.supported === supported).map((each) => pattern(run, each));
     return items.length ? el("ul.laws", items) : el("p.quiet", "None.");
   };
   const all = commutative ? " In this model every two relations commute, whatever was learned." : "";
@@ -110,11 +110,12 @@ function lawLists({ findings, commutative, compared }) {
   ];
 }
 
-function law({ kind, labels, similarity, evidence: { share, chance, pairs } }) {
-  const names = labels.map((label) => el("em", words(label)));
+/** Return a pattern of relations in words, with what speaks for it. */
+export function pattern(run, { kind, relations, labels, similarity, evidence: { share, chance, pairs } }) {
+  const names = labels.map((label, i) => relationLink(run, relations[i], label));
   const luck = chance ? `, by chance ${percent(chance)}` : "";
   const worth = `model ${figure(similarity, 2)} · facts ${percent(share)} of ${count(pairs)}${luck}`;
-  return el("li", el("span", LAWS[kind](names)), el("span.quiet", worth));
+  return el("li", el("span", PATTERNS[kind](names)), el("span.quiet", worth));
 }
 
 function settingsTable(settings) {

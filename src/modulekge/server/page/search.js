@@ -10,9 +10,12 @@ let boxes = 0;
 /**
  * Return a search box. `run()` says which run is searched, `choose(entity)` is called with what was chosen,
  * `fail(error, retry)` with what went wrong. `offer(text)` gives suggestions that come before those of the
- * server, and `kept(entity)` what stands in the box once something was chosen.
+ * server, and `kept(entity)` what stands in the box once something was chosen. `kind` is what is searched:
+ * "entities" or "relations"; an `eager` box shows the most used before anything is typed.
  */
-export function searchBox({ run, choose, fail, label, placeholder, offer = () => [], kept = () => "" }) {
+export function searchBox({
+  run, choose, fail, label, placeholder, kind = "entities", eager = false, offer = () => [], kept = () => "",
+}) {
   const id = `suggestions-${++boxes}`;
   const list = el("ul", { role: "listbox", id, "aria-label": "Suggestions", hidden: true });
   const said = el("span.unseen", { role: "status" });
@@ -67,9 +70,9 @@ export function searchBox({ run, choose, fail, label, placeholder, offer = () =>
     asking.abort();
     asking = new AbortController();
     const { signal } = asking, offered = offer(text);
-    if (!text && !offered.length) return close();
+    if (!text && !offered.length && !eager) return close();
     try {
-      const { items, total } = await matches(run(), text, signal);
+      const { items, total } = await matches(run(), kind, text, text || eager ? signal : null);
       if (signal.aborted) return;
       found = [...offered, ...items];
       draw(text, total + offered.length);
@@ -93,19 +96,19 @@ export function searchBox({ run, choose, fail, label, placeholder, offer = () =>
     clearTimeout(timer);
     timer = setTimeout(() => ask(), PAUSE);
   });
-  input.addEventListener("click", () => list.hidden && offer("").length && ask("")); // of whatever is offered
+  input.addEventListener("click", () => list.hidden && (eager || offer("").length) && ask("")); // of what is offered
   input.addEventListener("blur", close);
   return el("div.search", input, list, said);
 }
 
-/** Return the entities that match a text; none where there is none. */
-async function matches(run, text, signal) {
-  return text ? get(of(run, "entities"), { search: text, limit: SUGGESTIONS }, signal) : { items: [], total: 0 };
+/** Return what matches a text; nothing where nobody waits for it. */
+async function matches(run, kind, text, signal) {
+  return signal ? get(of(run, kind), { search: text, limit: SUGGESTIONS }, signal) : { items: [], total: 0 };
 }
 
 function suggestion(entity, text, attributes) {
   const name = entity.name === entity.label ? null : el("span.name", entity.name);
-  const note = el("span.quiet", entity.note ?? count(entity.degree, "fact"));
+  const note = el("span.quiet", entity.note ?? count(entity.degree ?? entity.triples, "fact"));
   return el("li", { role: "option", ...attributes }, el("span", ...marked(entity.label, text)), name, note);
 }
 

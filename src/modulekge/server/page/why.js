@@ -2,29 +2,37 @@
 
 import { of, post, ServerError } from "./api.js";
 import { labelsOf } from "./ask.js";
-import { bar, count, el, entityLink, figure, link, percent, section, tile, words } from "./dom.js";
+import { bar, count, el, entityLink, figure, later, link, percent, relationLink, section, tile, words } from "./dom.js";
 import { caution, sentence } from "./entity.js";
 
 /** Show what speaks for a triple. */
 export async function show({ run, params, signal }) {
   const { head, relation, tail } = params;
   if (!head || !relation || !tail) throw new ServerError("This address names no triple to explain.");
-  const [why, { entities }] = await Promise.all([
-    post(of(run, "explain"), { head, relation, tail }, signal),
+  const [{ links: [scored] }, { entities }] = await Promise.all([
+    post(of(run, "score"), { triples: [[head, relation, tail]] }, signal),
     labelsOf(run, { head, tail }, signal),
   ]);
-  const [h, r, t] = why.triple.labels;
+  const [h, r, t] = scored.labels;
+  const load = () => post(of(run, "explain"), { head, relation, tail }, signal);
+  const draw = (why) => ("left_out" in why ? byPaths(run, why) : byVectors(run, why));
   return {
     title: `Why ${h} ${words(r)} ${t}?`,
     body: [
-      el("h1.question", "Why ", triple(run, why.triple), "?"),
+      el("h1.question", "Why ", triple(run, scored), "?"),
       caution(entities),
       el("div.tiles",
-        tile(why.split === null ? "new" : "known", kept(why.split)),
-        standing(why.as_tail, link("ask", { run: run.name, head, relation }, sentence(h, words(r), "?"))),
-        standing(why.as_head, link("ask", { run: run.name, relation, tail }, sentence("?", words(r), t))),
+        tile(scored.split === null ? "new" : "known", kept(scored.split)),
+        standing(scored.probability, scored.tail_rank,
+          link("ask", { run: run.name, head, relation }, sentence(h, words(r), "?"))),
+        standing(scored.head_probability, scored.head_rank,
+          link("ask", { run: run.name, relation, tail }, sentence("?", words(r), t))),
       ),
-      ...("left_out" in why ? byPaths(run, why) : byVectors(run, why)),
+      scored.probability === null ? null : el("p.quiet",
+        "Each question has rivals of its own, so the same fact is more probable as the answer to one than to ",
+        "another: here among all ends, there among all starts, and ",
+        link("ask", { run: run.name, head, tail }, "among all relations"), " between the two."),
+      later(load, draw, { signal, waiting: "Looking for what speaks for it…" }),
     ],
   };
 }
@@ -61,9 +69,8 @@ function carried(run, { routes: found, reached, layers }) {
 }
 
 function worths(run, { supports: found, candidates, facts_between: between, as_tail: before, without }) {
-  const most = found[0].influence;
-  const rows = found.map(({ fact, influence }) =>
-    el("li", triple(run, fact), bar(influence / most), el("span", figure(influence, 2))));
+  const rows = found.map(({ fact, influence, share }) =>
+    el("li", triple(run, fact), bar(share), el("span", figure(influence, 2))));
   const note = `What the score loses without each: ${count(candidates)} were left out, one at a time, of ` +
     `${count(between)} on any path. Without all of these the rank goes from ${count(before.rank)} to ` +
     `${count(without.rank)}, the score from ${figure(before.score, 2)} to ${figure(without.score, 2)}.`;
@@ -71,25 +78,25 @@ function worths(run, { supports: found, candidates, facts_between: between, as_t
 }
 
 function kept(split) {
-  if (split === null) return "in no split of the graph";
+  if (split === null) return "not in the graph";
   return split === "train" ? "a training fact" : `held out from training: ${split}`;
 }
 
-function standing({ rank, score }, question) {
-  return tile(`#${count(rank)}`, question, `score ${figure(score, 2)}`);
+function standing(probability, rank, question) {
+  const place = `#${count(rank)} of all candidates`;
+  return probability === null ? tile(place, question) : tile(percent(probability), question, place);
 }
 
 function triple(run, { head, relation, tail, labels }) {
   const [h, r, t] = labels;
-  const middle = el("span", { title: relation }, words(r));
+  const middle = relationLink(run, relation, words(r));
   return sentence(entityLink(run, head, h), middle, entityLink(run, tail, t));
 }
 
 function supports(run, { supports: found, candidates, facts_around: around }) {
   if (!found.length) return el("p.quiet", "No training fact around it raises its score.");
-  const most = found[0].share;
   const rows = found.map(({ fact, share }) =>
-    el("li", triple(run, fact), bar(share / most), el("span", percent(share))));
+    el("li", triple(run, fact), bar(share), el("span", percent(share))));
   const looked = candidates < around ? `${count(candidates)} of ${count(around)}` : `all ${count(around)}`;
   const note = `Share of what raises the score, over ${looked} training facts that touch either end.`;
   return [el("ul.bars.wide", rows), el("p.quiet", note)];
@@ -110,7 +117,7 @@ function chain(run, { facts, ways }) {
   });
   const node = ([name, label]) => el("span.node", entityLink(run, name, label));
   const steps = facts.flatMap((fact, i) => [
-    el("span", { class: `step ${ways[i]}` }, el("span", words(fact.labels[1])), " "),
+    el("span", { class: `step ${ways[i]}` }, relationLink(run, fact.relation, fact.labels[1]), " "),
     node(ends[i][1]),
   ]);
   return el("p.chain", node(ends[0][0]), " ", ...steps.flatMap((step) => [step, " "]));

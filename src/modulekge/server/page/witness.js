@@ -49,7 +49,7 @@ function startOf(links, answer) {
 
 function drawn(run, chain, answer) {
   const node = (name, label) =>
-    el(name === answer ? "span.node.answering" : "span.node", entityLink(run, name, label));
+    el(name === answer ? "span.node.answering" : "span.node", entityLink(run, name, words(label)));
   const ends = ({ link, forward }) => {
     const there = [link.names[0], link.head], back = [link.names[2], link.tail];
     return forward ? [there, back] : [back, there];

@@ -1,0 +1,279 @@
+"""The routes of the API: thin and typed, around the service. Needs the extra 'serve'."""
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import Annotated, Any, TypeVar
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import PlainTextResponse
+
+from modulekge.answers.compound.asker import CompoundAnswers
+from modulekge.answers.questions import Link, QuestionIds
+from modulekge.answers.type_constraints import Types
+from modulekge.explanations.relation_patterns import RelationPatterns
+from modulekge.explanations.values import Explanation, PathExplanation
+from modulekge.run.judgements import Agreement, Judgement, agreement, standing_judgements
+from modulekge.server.facts import Direction
+from modulekge.server.links import MOST_LINKS
+from modulekge.server.lookup import UnknownFieldError
+from modulekge.server.metrics import Metrics
+from modulekge.server.requests import (
+    MOST_POINTS,
+    PROBLEMS,
+    AnswerRow,
+    Answers,
+    Ask,
+    Asked,
+    Explain,
+    Health,
+    Judged,
+    Judgements,
+    Limit,
+    Links,
+    Offset,
+    Predict,
+    Problem,
+    RunName,
+    Score,
+    SetForHeads,
+    SetForTails,
+    Text,
+)
+from modulekge.server.service import ServedRun, Service
+from modulekge.server.tables import TABLES, as_asked
+from modulekge.server.views import (
+    EntityCard,
+    EntityItem,
+    EntityMap,
+    EntityPage,
+    Neighbourhood,
+    PredictionSetView,
+    RelationCard,
+    RelationItem,
+    RelationPage,
+    RunDetail,
+    RunSummary,
+)
+from modulekge.version import __version__
+
+T = TypeVar("T")
+
+
+async def only_known_parameters(request: Request) -> None:
+    """Refuse a query parameter that a route does not have: it is mistyped, and would say nothing."""
+    known = {parameter.alias for parameter in request.scope["route"].dependant.query_params}
+    for name in request.query_params:
+        if name not in known:
+            advice = f"there are {', '.join(sorted(known))}" if known else "there are none"
+            said = {"type": "unknown", "loc": ("query", name[:80]), "msg": f"Unknown parameter; {advice}"}
+            raise RequestValidationError([{**said, "input": None}])
+
+
+_CHECKS = [Depends(only_known_parameters)]
+
+
+async def _soon(future: "Future[T]") -> T:
+    """Wait for an answer; who stops waiting takes the question back."""
+    return await asyncio.wrap_future(future)
+
+
+def known_routes(service: Service) -> APIRouter:
+    """What is known of runs and graphs; names of entities and relations are parameters, never paths."""
+    router = APIRouter(prefix="/api/v1/runs", responses=PROBLEMS, dependencies=_CHECKS, tags=["graph"])
+
+    @router.get("")
+    async def runs() -> list[RunSummary]:
+        """Every run that is served."""
+        return [run.summary for run in service.runs.values()]
+
+    @router.get("/{run}")
+    async def run(run: RunName) -> RunDetail:
+        """A run with its settings, training curve, report and calibration."""
+        return service[run].detail
+
+    @router.get("/{run}/relations", responses=TABLES, response_model=RelationPage)
+    async def relations(
+        request: Request, run: RunName, search: Text = "", limit: Limit = 100, offset: Offset = 0
+    ) -> Any:
+        """Relations whose name or label matches, as entities are found. Else by facts."""
+        found = service[run].lookup.relations(search, limit, offset)
+        return as_asked(request, found, RelationItem, lambda page: page.items)
+
+    @router.get("/{run}/relation")
+    async def relation(run: RunName, name: Text, limit: Limit = 20, offset: Offset = 0) -> RelationCard:
+        """A relation: its facts page by page, its metrics, and how true its probabilities are."""
+        return service[run].relation(name, limit, offset)
+
+    @router.get("/{run}/entities", responses=TABLES, response_model=EntityPage)
+    async def entities(
+        request: Request, run: RunName, search: Text = "", limit: Limit = 20, offset: Offset = 0
+    ) -> Any:
+        """Entities whose name or label matches: exact, by prefix, by word, then alike. Else by degree."""
+        found = service[run].lookup.entities(search, limit, offset)
+        return as_asked(request, found, EntityItem, lambda page: page.items)
+
+    @router.get("/{run}/entity")
+    async def entity(
+        run: RunName,
+        name: Text,
+        relation: Annotated[str | None, Query(max_length=1000)] = None,
+        direction: Direction | None = None,
+        limit: Limit = 20,
+        offset: Offset = 0,
+    ) -> EntityCard:
+        """An entity with its known facts by relation and direction; or one group of them, page by page."""
+        return service[run].lookup.entity(name, relation, direction, limit, offset)
+
+    return router
+
+
+def asked_routes(service: Service) -> APIRouter:
+    """What the model says: every answer is waited for."""
+    router = APIRouter(prefix="/api/v1/runs", responses=PROBLEMS, dependencies=_CHECKS, tags=["model"])
+
+    @router.post("/{run}/predict", responses=TABLES, response_model=Answers)
+    async def predict(request: Request, run: RunName, asked: Predict) -> Any:
+        """The best answers to questions with one of head, relation, tail left out.
+
+        A question with an unknown name fails alone; where all do, the first problem is the answer.
+        """
+        return as_asked(request, await _predicted(service[run], asked), AnswerRow, _answer_rows)
+
+    @router.post("/{run}/ask")
+    async def ask(run: RunName, asked: Ask) -> CompoundAnswers:
+        """The best answers to a question of several links, each with the links that speak for it."""
+        return await _soon(service[run].ask(asked.question, asked.k, asked.known, asked.t_norm, asked.types))
+
+    @router.post("/{run}/answer-set")
+    async def prediction_set(run: RunName, asked: SetForTails | SetForHeads) -> PredictionSetView:
+        """A prediction set: if a fact is missing, it is among these in a share `coverage` of cases."""
+        return await _soon(service[run].prediction_set(asked.question(), asked.coverage))
+
+    @router.post("/{run}/score", responses=TABLES, response_model=Links)
+    async def score(request: Request, run: RunName, asked: Score) -> Any:
+        """Score, probability and ranks of triples."""
+        found = Links(await _soon(service[run].score(asked.triples)))
+        return as_asked(request, found, Link, lambda answer: answer.links)
+
+    @router.post("/{run}/explain")
+    async def explain(run: RunName, asked: Explain) -> Explanation | PathExplanation:
+        """What speaks for a triple: facts, paths, like entities."""
+        return await _soon(service[run].explain((asked.head, asked.relation, asked.tail)))
+
+    @router.get("/{run}/neighbours")
+    async def neighbours(
+        run: RunName,
+        name: Text,
+        known: Annotated[int, Query(ge=0, le=200)] = 20,
+        predicted: Annotated[int, Query(ge=0, le=50)] = 8,
+        types: Types = "constrained",
+        relation: Annotated[str | None, Query(max_length=1000)] = None,
+    ) -> Neighbourhood:
+        """Known facts around an entity, and its most probable new links, to entities of fitting types."""
+        return await _soon(service[run].neighbourhood(name, known, predicted, types, relation))
+
+    @router.get("/{run}/examples")
+    async def examples(run: RunName, limit: Annotated[int, Query(ge=1, le=50)] = 8) -> Links:
+        """Held-out facts whose tail the run gives first, of each relation in turn: what it can be asked."""
+        return Links(await _soon(service[run].examples(limit)))
+
+    @router.get("/{run}/links", responses=TABLES, response_model=Links)
+    async def links(
+        request: Request,
+        run: RunName,
+        relation: Annotated[str | None, Query(max_length=1000)] = None,
+        limit: Annotated[int, Query(ge=1, le=MOST_LINKS)] = 20,
+        types: Types = "constrained",
+    ) -> Any:
+        """The most probable new links of a relation, or of all; found once."""
+        found = Links(
+            await _soon(service[run].links(None if relation is None else [relation], limit, types=types))
+        )
+        return as_asked(request, found, Link, lambda answer: answer.links)
+
+    @router.get("/{run}/algebra")
+    async def algebra(run: RunName) -> RelationPatterns:
+        """What the relations are to each other: symmetric, inverse, composed. Computed once."""
+        return await _soon(service[run].algebra())
+
+    @router.get("/{run}/map")
+    async def entity_map(
+        run: RunName, limit: Annotated[int, Query(ge=1, le=MOST_POINTS)] = 2000
+    ) -> EntityMap:
+        """The best-connected entities on a plane, by their vectors' first two principal components."""
+        return await _soon(service[run].map(limit))
+
+    return router
+
+
+async def _predicted(run: ServedRun, asked: Predict) -> Answers:
+    """Answer the questions whose names are known."""
+    found = run.questions([question.question() for question in asked.questions])
+    known = [question for question in found if isinstance(question, QuestionIds)]
+    errors = [question for question in found if isinstance(question, UnknownFieldError)]
+    if errors and not known:
+        raise errors[0]
+    rows = await _soon(run.predict(known, asked.k, asked.known, asked.types))
+    answers = iter(rows)
+    named = run.lookup.named
+    return Answers(
+        [
+            Asked(*named(q)) if isinstance(q, QuestionIds) else Asked(given.head, given.relation, given.tail)
+            for q, given in zip(found, asked.questions, strict=True)
+        ],
+        [next(answers) if isinstance(question, QuestionIds) else [] for question in found],
+        [None if isinstance(q, QuestionIds) else Problem(str(q), q.field) for q in found],
+    )
+
+
+def _answer_rows(found: Answers) -> Iterator[dict[str, Any]]:
+    """Yield every answer with its question; what was asked for is the answer itself."""
+    for i, (question, answers) in enumerate(zip(found.questions, found.answers, strict=True)):
+        for answer in answers:
+            yield vars(answer) | vars(question) | {"question": i}
+
+
+def judgement_routes(service: Service) -> APIRouter:
+    """What people say of links."""
+    router = APIRouter(prefix="/api/v1/runs", responses=PROBLEMS, dependencies=_CHECKS, tags=["judgements"])
+
+    @router.post("/{run}/judgements")
+    async def judge(run: RunName, judged: Judged) -> Judgements:
+        """Accept or reject links, with a reason; kept beside the run, with the probability at this time."""
+        verdicts = [((j.head, j.relation, j.tail), j.verdict, j.reason) for j in judged.judgements]
+        return Judgements(await _soon(service[run].judge(verdicts, judged.by)))
+
+    @router.get("/{run}/judgements", responses=TABLES, response_model=Judgements)
+    async def judgements(request: Request, run: RunName) -> Any:
+        """What everyone said last of each link, without what was withdrawn."""
+        every = await _soon(service[run].judgements())
+        found = Judgements(standing_judgements(every))
+        return as_asked(request, found, Judgement, lambda answer: answer.judgements)
+
+    @router.get("/{run}/agreement")
+    async def agreements(run: RunName) -> Agreement:
+        """How judgements agree with probabilities: which share of links was accepted, by probability."""
+        every = await _soon(service[run].judgements())
+        return agreement(every)
+
+    return router
+
+
+def server_routes(service: Service, metrics: Metrics) -> APIRouter:
+    """Whether the server is up, and what it did."""
+    router = APIRouter(responses=PROBLEMS, dependencies=_CHECKS, tags=["server"])
+
+    @router.get("/health")
+    async def health() -> Health:
+        """Whether the server is up."""
+        return Health("ok", __version__, len(service.runs))
+
+    @router.get("/metrics", response_class=PlainTextResponse)
+    async def numbers() -> PlainTextResponse:
+        """Requests, seconds, batches and what waits, as Prometheus reads them."""
+        queued = {name: run.answers.queued for name, run in service.runs.items()}
+        return PlainTextResponse(metrics.text(queued), media_type="text/plain; version=0.0.4")
+
+    return router
