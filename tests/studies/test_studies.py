@@ -10,7 +10,7 @@ import pytest
 
 from modulekge.config import make_config, read_config
 from modulekge.errors import ModulekgeError, one_of
-from modulekge.models.spec import MODELS
+from modulekge.models.spec import named
 from modulekge.run import plan, provenance
 from modulekge.run.folder import RunFolder
 from modulekge.run.provenance import source_commit
@@ -62,7 +62,7 @@ def test_the_tables_of_the_paper():
 @pytest.mark.parametrize("study", STUDIES.values(), ids=lambda s: s.name)
 def test_every_cell_names_a_model_and_has_a_recipe(study):
     for first, *_ in study.cells():
-        assert first.model in MODELS
+        assert named(first.model).name == first.model
         assert find_recipe(first.dataset, first.recipe or first.model), first
 
 
