@@ -168,3 +168,10 @@ def test_the_study_runs_from_files_to_a_result_that_is_read_the_next_time(graphs
     path.write_text(json.dumps({"date": 1}))
     with pytest.raises(RunError, match="not a result of this study"):
         future.read_future(path)
+
+
+def test_the_page_has_the_figures_of_the_stored_result():
+    """Again: modulekge reproduce debian --out docs/studies."""
+    found = future.read_future(ROOT / "results" / "studies" / "debian.json")
+    page = (ROOT / "docs" / "studies" / "debian.md").read_text("utf-8")
+    assert found and future.written_into(page, found) == page

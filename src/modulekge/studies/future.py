@@ -140,7 +140,7 @@ def predict_future(releases: Iterable[Release], runs: Path, minutes: float) -> F
         device="cpu" if run.scorer.device.type == "cpu" else torch.cuda.get_device_name(run.scorer.device),
         torch=torch.__version__,
         trained={
-            each.config.model.name: round(sum(r.seconds for r in each.folder.records()))
+            each.config.model.name: round(sum((r.seconds for r in each.folder.records()), 0.0), 1)
             for each in (run, paths)
         },
         releases={

@@ -85,7 +85,7 @@ def _fitted(
         optimizer.zero_grad()
         odds = torch.sparse.mm(inputs, weights) + bias
         loss = (could * softplus(odds) - did * odds).sum() + weights.square().sum() / 2
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         optimizer.step()
     return weights.detach(), bias.detach()
 
