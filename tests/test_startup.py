@@ -69,6 +69,22 @@ def test_a_question_takes_pytorch_but_not_what_reads_tables(tmp_path):
     assert done.stderr.splitlines()[-1] == "heavy: numpy torch"
 
 
+ADDING = """
+import sys
+from modulekge.run.add import add
+print(len(add(*sys.argv[1:]).dataset.entities), "torch._dynamo" in sys.modules)
+"""
+
+
+def test_adding_facts_takes_no_compiler(drawn_run, family, tmp_path):
+    run = drawn_run(family, "ModulE-HH")
+    (tmp_path / "new.tsv").write_text("newcomer\tparent\tada\n")
+    done = subprocess.run(
+        [sys.executable, "-c", ADDING, run.folder.path, tmp_path / "new.tsv"], capture_output=True, text=True
+    )
+    assert done.stdout.split() == [str(len(family.entities) + 1), "False"], done.stderr
+
+
 def test_a_shell_is_offered_names_without_pytorch():
     done = started(
         _MODULEKGE_COMPLETE="complete_bash", COMP_WORDS="modulekge train --model ModulE-H", COMP_CWORD="3"

@@ -91,7 +91,7 @@ def repeatable() -> Iterator[None]:
     """
     memory: Any = torch.utils.deterministic
     before = torch.get_deterministic_debug_mode(), memory.fill_uninitialized_memory
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.set_deterministic_debug_mode("warn")  # use_deterministic_algorithms would import the compiler
     memory.fill_uninitialized_memory = False  # nothing here reads what it has not written
     _hush()
     try:
@@ -105,6 +105,9 @@ def repeatable() -> Iterator[None]:
 def compiled(function: Callable[..., Any], dynamic: bool | None = None) -> Callable[..., Any]:
     """Return the function as compiled loops, anew for each model it meets; on a GPU several to a kernel."""
     torch._dynamo.config.recompile_limit = _MODELS
+    settings: Any = importlib.import_module("torch._inductor.config")
+    if hasattr(settings, "deterministic"):  # sums in one order here too
+        settings.deterministic = True
     return torch.compile(function, dynamic=dynamic, options={"combo_kernels": True})
 
 
