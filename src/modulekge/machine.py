@@ -61,8 +61,8 @@ def is_short(error: Exception) -> bool:
 def keep_memory() -> None:
     """Keep what is freed for the next step, where the C library lets us.
 
-    glibc gives pieces of 32 MiB and more back to the system, which fills each page anew with zeros: a tenth
-    of a step and more.
+    glibc gives large pieces back to the system, which fills each page anew with zeros: a tenth of a step of
+    an embedding and more, and a third of a question to paths.
     """
     with suppress(OSError, AttributeError):  # another system, or another C library
         mallopt = ctypes.CDLL(None).mallopt
