@@ -27,7 +27,10 @@ from modulekge.studies.catalogue import STUDIES  # noqa: E402
 from modulekge.studies.cell import Result, read_result  # noqa: E402
 from modulekge.studies.study import Line, spread_over_seeds  # noqa: E402
 
-DOCUMENTS = ("README.md", "docs/paper.md", "docs/answers.md")
+DOCUMENTS = (
+    "README.md", "docs/paper.md", "docs/studies/test-seen.md", "docs/studies/tables.md",
+    "docs/answers.md", "docs/probabilities.md",
+)  # fmt: skip
 KEPT = ROOT / "results"
 _MARKED = re.compile(r"<!-- = (.+?) -->(.*?)<!-- / -->", re.DOTALL)
 _METRICS = tables.METRICS
