@@ -14,7 +14,7 @@ HEAD = """# Licences of dependencies
 
 Which licences come with an installation. modulekge itself is under Apache-2.0 and contains no code of others;
 these packages, and what they need in turn, are installed beside it. `python scripts/list_licences.py` writes
-this page from what each says of itself. The embedded graph is of GeoNames and CLDR: `world/ATTRIBUTION.md`.
+this page from what each says of itself. The graph `world` is of GeoNames and CLDR: `world/ATTRIBUTION.md`.
 """
 
 

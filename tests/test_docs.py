@@ -177,6 +177,7 @@ def test_the_site_can_be_built(tmp_path):
     assert "$" not in re.sub(
         r"<(?:script|style).*?</(?:script|style)>", "", text, flags=re.DOTALL
     )  # formulas
+    assert ":class:" not in text and ":func:" not in text
     for page in (tmp_path / "site").rglob("*.html"):
         html = page.read_text("utf-8")
         assert not re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="https?://', html), page
