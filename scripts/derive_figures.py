@@ -27,7 +27,10 @@ from modulekge.studies.catalogue import STUDIES  # noqa: E402
 from modulekge.studies.cell import Result, read_result  # noqa: E402
 from modulekge.studies.study import Line, spread_over_seeds  # noqa: E402
 
-DOCUMENTS = ("README.md", "docs/paper.md", "docs/answers.md")
+DOCUMENTS = (
+    "README.md", "docs/paper.md", "docs/studies/test-seen.md", "docs/studies/tables.md",
+    "docs/answers.md", "docs/probabilities.md",
+)  # fmt: skip
 KEPT = ROOT / "results"
 _MARKED = re.compile(r"<!-- = (.+?) -->(.*?)<!-- / -->", re.DOTALL)
 _METRICS = tables.METRICS
@@ -337,9 +340,8 @@ def tests_seen() -> str:
 def small(file: str, kind: str) -> str:
     """Test MRR of ModulE-HH on small graphs, by interpretation or parametrization."""
     found = json.loads((KEPT / file).read_text("utf-8"))
-    names = {"world": "embedded graph"}
     graphs = list(dict.fromkeys(entry["dataset"] for entry in found))
-    rows = [("test MRR", *(names.get(graph, graph) for graph in graphs))]
+    rows = [("test MRR", *graphs)]
     for name in dict.fromkeys(entry[kind] for entry in found):
         by_graph = {e["dataset"]: number(e["test_mrr"], 3) for e in found if e[kind] == name}
         rows.append((name, *(by_graph.get(graph, "") for graph in graphs)))
