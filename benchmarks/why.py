@@ -1,7 +1,7 @@
 """Peers and this program on the same graph in one run: python benchmarks/why.py DATA... [--only NAME].
 
 Each peer trains by its own documented recipe for the data, or else by its documented example, in an
-environment of its own (--environments FOLDER, made where missing); this program by ``train DATA --minutes 1``.
+environment of its own (--environments FOLDER, made where missing); this program by ``train --minutes 1``.
 Then each writes its scores of every question of test, and one evaluator, ours, ranks them all: filtered,
 BOTTOM ties, both directions. Printed are MRR, seconds of wall and CPU until the model is trained, with the
 start of Python and the reading of files, the most memory held until then, and how many lines a user writes.
@@ -40,7 +40,9 @@ PEERS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {  # program, a
     "TorchKGE": ("with_torchkge.py", (), ("torchkge",)),
     "PyG": ("with_pyg.py", (), ("torch-geometric",)),
     "dicee": ("with_dicee.py", (), ("dicee", "pyarrow<20")),  # which it needs and does not ask for
-    "AmpliGraph": ("with_ampligraph.py", (), ("ampligraph", "tensorflow")),
+    "AmpliGraph": ("with_ampligraph.py", (), ("ampligraph",)),
+    "AmpliGraph, 500 epochs": ("with_ampligraph.py", ("500",), ("ampligraph",)),
+    "LibKGE": ("with_libkge.py", (), ("libkge",)),  # which no index had when this was written
 }
 
 
@@ -90,7 +92,7 @@ def first_error(text: str) -> str:
     """Return the line that says what went wrong."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     said = [line for line in lines if line.startswith("ERROR:")]
-    return (said or lines[-1:] or ["no message"])[0][:300]
+    return (said[-1:] or lines[-1:] or ["no message"])[0][:300]
 
 
 def measured(dataset: Dataset, name: str, environments: Path, scratch: Path) -> dict[str, Any]:
