@@ -41,7 +41,6 @@ PEERS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {  # program, a
     "PyG": ("with_pyg.py", (), ("torch-geometric",)),
     "dicee": ("with_dicee.py", (), ("dicee", "pyarrow<20")),  # which it needs and does not ask for
     "AmpliGraph": ("with_ampligraph.py", (), ("ampligraph",)),
-    "AmpliGraph, 500 epochs": ("with_ampligraph.py", ("500",), ("ampligraph",)),
     "LibKGE": ("with_libkge.py", (), ("libkge",)),  # which no index had when this was written
 }
 

@@ -24,7 +24,10 @@ def test_the_checks_on_a_change_are_those_that_anyone_can_run():
     assert (ROOT / ".ci/run").stat().st_mode & 0o111
 
 
-@pytest.mark.parametrize("path", (ROOT / ".github/ISSUE_TEMPLATE").glob("[!c]*.yml"), ids=lambda p: p.name)
+FORMS = sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("[!c]*.yml"))
+
+
+@pytest.mark.parametrize("path", FORMS, ids=lambda p: p.name)
 def test_forms_ask_each_thing_once_and_say_what_it_is(path):
     form = yaml.safe_load(path.read_text())
     assert {"name", "description", "body"} <= form.keys()
