@@ -1,4 +1,4 @@
-"""PyKEEN by the first example of its README, and the same model and loop for 500 epochs (--epochs 500)."""
+"""PyKEEN by the first example of its README, and the same model and loop for 500 epochs (an argument)."""
 
 import sys
 
