@@ -29,7 +29,7 @@ from modulekge.studies.study import Line, spread_over_seeds  # noqa: E402
 
 DOCUMENTS = (
     "README.md", "docs/paper.md", "docs/studies/test-seen.md", "docs/studies/tables.md",
-    "docs/answers.md", "docs/probabilities.md",
+    "docs/answers.md", "docs/probabilities.md", "docs/why.md",
 )  # fmt: skip
 KEPT = ROOT / "results"
 _MARKED = re.compile(r"<!-- = (.+?) -->(.*?)<!-- / -->", re.DOTALL)
@@ -311,6 +311,21 @@ def others() -> str:
     for name, entry in found.items():
         figures = (number(entry[d], 3) if d in entry else "" for d in _BOTH)
         rows.append((name, entry["kind"], *figures, entry["source"]))
+    return _table(rows)
+
+
+def peers() -> str:
+    """Peers and this program on the same graphs, by benchmarks/why.py."""
+    rows = [("graph", "program", "MRR", "Hits@10", "CPU s", "wall s", "peak MiB", "lines")]
+    for line in json.loads((KEPT / "why.json").read_text("utf-8")):
+        peer, comma, how = line["peer"].partition(",")
+        name = f"{peer} {line['version']}{comma}{how}" if "version" in line else peer
+        if "error" in line:
+            rows.append((line["data"], name, f"{line['date']}: {line['error']}", "", "", "", "", ""))
+            continue
+        figures = (number(line["test"][metric], 3) for metric in ("mrr", "hits@10"))
+        spent = (f"{line['cpu_s']:.0f}", f"{line['wall_s']:.0f}", str(line["peak_mib"]), str(line["lines"]))
+        rows.append((line["data"], name, *figures, *spent))
     return _table(rows)
 
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
+from modulekge.installation import DEVELOPERS
+
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "licences.md"
 NAME = re.compile(r"[\w.-]+")
-DEVELOPERS = ("test", "lint", "docs")  # extras that only those who change the library install
 HEAD = """# Licences of dependencies
 
 Which licences come with an installation. modulekge itself is under Apache-2.0 and contains no code of others;

@@ -36,13 +36,26 @@ def free_memory(device: torch.device) -> int:
     """Bytes that can still be had: of the GPU, or of what the system and its limits leave to a process."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    own = [] if limit == resource.RLIM_INFINITY else [limit]
+    return min([_free_of_machine(), *_free_of_container(), *own])
+
+
+def _free_of_machine() -> int:
     try:
         lines = Path("/proc/meminfo").read_text("utf-8").splitlines()
-        free = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
     except (OSError, StopIteration):  # not Linux
-        free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    return free if limit == resource.RLIM_INFINITY else min(free, limit)
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _free_of_container(group: Path = Path("/sys/fs/cgroup")) -> list[int]:
+    """What is left of the memory that a container was given, where it was given so much."""
+    try:
+        most, held = ((group / f"memory.{name}").read_text("utf-8") for name in ("max", "current"))
+        return [max(0, int(most) - int(held))]
+    except (OSError, ValueError):  # no container, or "max": as much as there is
+        return []
 
 
 def held_memory() -> int:
@@ -111,11 +124,16 @@ def compiled(function: Callable[..., Any], dynamic: bool | None = None) -> Calla
     return torch.compile(function, dynamic=dynamic, options={"combo_kernels": True})
 
 
-@cache
 def can_compile(device: str) -> bool:
-    """Whether torch.compile has what it needs for this kind of device; tried once on a small sum."""
+    """Whether torch.compile has what it needs for this kind of device."""
+    return not compile_trouble(device)
+
+
+@cache
+def compile_trouble(device: str) -> str:
+    """Say what keeps torch.compile from working for such a device, if anything; tried once on a small sum."""
     try:
         torch.compile(lambda x: x + 1)(torch.ones(2, device=device))
-    except Exception:  # whatever is missing, plain PyTorch does without it
-        return False
-    return True
+    except Exception as error:  # whatever is missing, plain PyTorch does without it
+        return next(filter(None, str(error).splitlines()), type(error).__name__)
+    return ""
