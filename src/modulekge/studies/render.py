@@ -52,9 +52,9 @@ def line_cells(line: Line) -> tuple[str, ...]:
 
 def markdown(study: Study, lines: Iterable[Line]) -> str:
     """The table, with what its verdicts mean; what nobody has a figure of is counted below it."""
-    shown, missing = [], []
-    for line in lines:
-        (shown if line.ours or line.paper is not None else missing).append(line)
+    lines = list(lines)
+    shown = [line for line in lines if line.ours or line.paper is not None]
+    missing = [line for line in lines if line not in shown]
     table = markdown_table([_COLUMNS, *((*c[:-1], f"`{c[-1]}`") for c in map(line_cells, shown))])
     note = (
         "Filtered ranks of test, both directions, BOTTOM ties, the weights that were best on valid. PASS: "
