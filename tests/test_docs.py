@@ -178,6 +178,9 @@ def test_the_site_can_be_built(tmp_path):
         r"<(?:script|style).*?</(?:script|style)>", "", text, flags=re.DOTALL
     )  # formulas
     assert ":class:" not in text and ":func:" not in text
+    notebook = (tmp_path / "site" / "gallery" / "own-csv" / "index.html").read_text("utf-8")
+    assert 'src="data:image/png;base64,' in notebook
+    assert 'href="../../tutorial/"' in notebook
     for page in (tmp_path / "site").rglob("*.html"):
         html = page.read_text("utf-8")
         assert not re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="https?://', html), page
