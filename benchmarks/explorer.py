@@ -27,7 +27,7 @@ from modulekge.server.lookup import Lookup
 from modulekge.server.projection import Places, directions, principal_plane, project
 
 TESTS = Path(__file__).parents[1] / "tests"
-sys.path[:0] = [str(TESTS), str(TESTS / "browser")]
+sys.path[:0] = [str(TESTS / "browser"), str(TESTS)]
 
 from conftest import serving  # noqa: E402
 from views import VIEWS  # noqa: E402
