@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 import torch
 from axe_playwright_python import sync_playwright as axe
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 from torch import Tensor
 
 from modulekge.run.run import Run, load
@@ -125,7 +125,7 @@ def rules(browser: Browser, address: str) -> dict[str, int]:
         page.evaluate("document.getElementById('main').replaceChildren()")
         page.goto(address + view.replace("run=DistMult&with=ComplEx&", ""))
         page.get_by_role("heading", level=1).first.wait_for()
-        page.wait_for_function("!document.querySelector('.loading')")
+        expect(page.locator(".loading")).to_have_count(0, timeout=60_000)
         for theme in ("light", "dark"):
             page.evaluate("theme => (document.documentElement.dataset.theme = theme)", theme)
             broken[f"{name}, {theme}"] = len(page.evaluate(AXE)["violations"])

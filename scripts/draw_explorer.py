@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from PIL import Image
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 FOLDER = Path(__file__).parent.parent / "docs" / "screenshots"
 SIZES = {"": (1080, 760), "-phone": (360, 720)}
@@ -45,7 +45,7 @@ def draw(browser: Browser, address: str, name: str, size: str) -> Path:
     page.goto(address + view)
     page.get_by_role("heading", level=1).wait_for()
     page.wait_for_load_state("networkidle")
-    page.wait_for_function("!document.querySelector('.loading')")
+    expect(page.locator(".loading")).to_have_count(0, timeout=60_000)
     page.wait_for_timeout(1000)  # bars grow
     image = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
     page.close()
