@@ -37,10 +37,12 @@ atheris: .venv/installed-test
 	$(BIN)/python -c "import atheris" 2> /dev/null || $(BIN)/pip install --quiet atheris
 	$(BIN)/python scripts/fuzz_atheris.py -max_total_time=$(FUZZ)
 
-# The wheel and the sdist, each installed where nothing else is, and used from training to the page.
+# The wheel and the sdist, checked, each installed where nothing else is, and used from training to the page.
 package: .venv/installed-test
-	$(BIN)/pip install --quiet build
+	$(BIN)/pip install --quiet build twine
+	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
 	$(PYTHON) scripts/smoke.py dist/*.whl dist/*.tar.gz
 
 .venv/installed: pyproject.toml
@@ -74,4 +76,4 @@ peers: .venv-peers/installed
 	touch $@
 
 clean:
-	rm -rf .venv .venv-peers runs .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-why dist runs .pytest_cache .mypy_cache .ruff_cache .hypothesis

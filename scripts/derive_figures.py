@@ -27,7 +27,10 @@ from modulekge.studies.catalogue import STUDIES  # noqa: E402
 from modulekge.studies.cell import Result, read_result  # noqa: E402
 from modulekge.studies.study import Line, spread_over_seeds  # noqa: E402
 
-DOCUMENTS = ("README.md", "docs/paper.md", "docs/answers.md")
+DOCUMENTS = (
+    "README.md", "docs/paper.md", "docs/studies/test-seen.md", "docs/studies/tables.md",
+    "docs/answers.md", "docs/probabilities.md", "docs/why.md",
+)  # fmt: skip
 KEPT = ROOT / "results"
 _MARKED = re.compile(r"<!-- = (.+?) -->(.*?)<!-- / -->", re.DOTALL)
 _METRICS = tables.METRICS
@@ -311,6 +314,21 @@ def others() -> str:
     return _table(rows)
 
 
+def peers() -> str:
+    """Peers and this program on the same graphs, by benchmarks/why.py."""
+    rows = [("graph", "program", "MRR", "Hits@10", "CPU s", "wall s", "peak MiB", "lines")]
+    for line in json.loads((KEPT / "why.json").read_text("utf-8")):
+        peer, comma, how = line["peer"].partition(",")
+        name = f"{peer} {line['version']}{comma}{how}" if "version" in line else peer
+        if "error" in line:
+            rows.append((line["data"], name, f"{line['date']}: {line['error']}", "", "", "", "", ""))
+            continue
+        figures = (number(line["test"][metric], 3) for metric in ("mrr", "hits@10"))
+        spent = (f"{line['cpu_s']:.0f}", f"{line['wall_s']:.0f}", str(line["peak_mib"]), str(line["lines"]))
+        rows.append((line["data"], name, *figures, *spent))
+    return _table(rows)
+
+
 def tests_seen() -> str:
     """For how many settings the test split was ranked, by data set and model."""
     seen: dict[tuple[str, str], set[str]] = {}
@@ -337,9 +355,8 @@ def tests_seen() -> str:
 def small(file: str, kind: str) -> str:
     """Test MRR of ModulE-HH on small graphs, by interpretation or parametrization."""
     found = json.loads((KEPT / file).read_text("utf-8"))
-    names = {"world": "embedded graph"}
     graphs = list(dict.fromkeys(entry["dataset"] for entry in found))
-    rows = [("test MRR", *(names.get(graph, graph) for graph in graphs))]
+    rows = [("test MRR", *graphs)]
     for name in dict.fromkeys(entry[kind] for entry in found):
         by_graph = {e["dataset"]: number(e["test_mrr"], 3) for e in found if e[kind] == name}
         rows.append((name, *(by_graph.get(graph, "") for graph in graphs)))

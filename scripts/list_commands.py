@@ -29,7 +29,7 @@ def describe(name: str, command: Any) -> str:
     text = inspect.cleandoc(command.help or "").replace("\b", "")
     rows = [_row(part) for part in command.params if part.name != "help"]
     table = "\n".join(["| | |", "|---|---|", *rows])
-    return f"## {name}\n\n{text}\n\n    {example}\n\n{table}\n"
+    return f"## {name}\n\n{text}\n\n```sh\n{example}\n```\n\n{table}\n"
 
 
 def _row(part: Any) -> str:
@@ -46,7 +46,8 @@ def document() -> str:
     """The whole page."""
     root = typer.main.get_command(app)
     sections = [describe(name, command) for name, command in commands(root, "modulekge")]
-    return "# Commands\n\n`modulekge COMMAND --help` says the same in a terminal.\n\n" + "\n".join(sections)
+    head = "Every command with its arguments, options and an example, as `modulekge COMMAND --help` has them."
+    return f"# Commands\n\n{head}\n\n" + "\n".join(sections)
 
 
 if __name__ == "__main__":

@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
+from modulekge.installation import DEVELOPERS
+
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "licences.md"
 NAME = re.compile(r"[\w.-]+")
-DEVELOPERS = ("test", "lint", "docs")  # extras that only those who change the library install
 HEAD = """# Licences of dependencies
 
-modulekge itself is under Apache-2.0. It contains no code of others; these packages are installed beside it.
-`python scripts/list_licences.py` writes this page from what each installed package says of itself.
-What these need in turn is not listed. The embedded graph is of GeoNames and CLDR: `world/ATTRIBUTION.md`.
+Which licences come with an installation. modulekge itself is under Apache-2.0 and contains no code of others;
+these packages, and what they need in turn, are installed beside it. `python scripts/list_licences.py` writes
+this page from what each says of itself. The graph `world` is of GeoNames and CLDR: `world/ATTRIBUTION.md`.
 """
 
 

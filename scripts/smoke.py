@@ -1,5 +1,7 @@
 """Install a wheel or an sdist where nothing else is, and use it: from its version to answers and the page.
 
+The page needs an extra: the command that the program names for it is run as it stands.
+
 ``python scripts/smoke.py dist/*.whl``; with ``--lowest``, at the lower ends of all its ranges. Needs nothing
 but Python and an index of packages, and works with any Python that the package allows.
 """
@@ -10,6 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 import venv
 from pathlib import Path
@@ -39,7 +42,7 @@ def lowest() -> list[str]:
     return ["{}=={}".format(*RANGE.match(each).groups()) for each in wanted]
 
 
-def smoke(package: Path, pins: list[str]) -> dict[str, str]:
+def smoke(package: Path, pins: list[str]) -> dict[str, str | int]:
     """Install a package into a new environment and go through what a user does first."""
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
@@ -51,7 +54,9 @@ def smoke(package: Path, pins: list[str]) -> dict[str, str]:
             assert done.returncode == 0, f"{command}: {done.stderr[-3000:]}"
             return done.stdout
 
-        run(python, "-m", "pip", "install", "--quiet", f"{package.resolve()}[serve]", *pins)
+        begun = time.perf_counter()
+        run(python, "-m", "pip", "install", "--quiet", package.resolve(), *pins)
+        seconds = round(time.perf_counter() - begun)
         version = run(program, "--version").strip()
         run(program, "--help")
         run(program, "train", "--help")
@@ -61,11 +66,19 @@ def smoke(package: Path, pins: list[str]) -> dict[str, str]:
             program, "predict", "run", "--head", "France", "--relation", "borders", "-k", "3", "--json"
         )
         assert len([json.loads(line) for line in answers.splitlines()]) == 3
+        if not pins:  # which name the packages of the extra too
+            refused = subprocess.run([program, "serve", "run"], cwd=place, capture_output=True, text=True)
+            assert refused.returncode == 2, refused
+            run("sh", "-c", refused.stderr.partition("install it: ")[2])
         run(python, "-c", PAGE)
         recipes = {f"{path.parent.name}/{path.name}" for path in (ROOT / "recipes").glob("*/*.toml")}
         assert set(run(python, "-c", RECIPES).split()) == recipes, "recipes are missing"
         found = run(python, "-m", "pip", "list", "--format", "json")
-    return {"modulekge": version, **{each["name"]: each["version"] for each in json.loads(found)}}
+    return {
+        "modulekge": version,
+        "seconds": seconds,
+        **{each["name"]: each["version"] for each in json.loads(found)},
+    }
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from modulekge.models.spec import specs
 from modulekge.models.table import COMPARED, TABLE_1
 
 RESULTS = Path(__file__).parent.parent / "results" / "small-graphs.json"
-GRAPHS = {"UMLS": "UMLS", "Nations": "Nations", "world": "embedded graph"}
+GRAPHS = ("UMLS", "Nations", "world")
 TESTS = {  # in tests/models/test_table.py, each against a formula written out by hand
     "DistMult": "test_distmult",
     "RotatE": "test_rotate",
@@ -43,33 +43,32 @@ TESTS = {  # in tests/models/test_table.py, each against a formula written out b
 }
 ROWS = """# Models
 
+Which models there are, what they are made of, how many numbers they store and how well they rank.
+
 An entity is a scalar s in S and a unit vector v in V, joined as s ⊙ v; a relation moves s by T_S and v by
-T_V; the score compares the moved head with the tail. A model is a row of this table (`modulekge models`), and
-[a new model is one line](adding-a-model.md). `entity`, `relation` and `query` are sizes in units of k, the
+T_V; the score compares the moved head with the tail. A model is a row of this table (`modulekge models`;
+with `--cite` references), and [a new model is one line](adding-a-model.md). Sizes are in units of k, the
 number of blocks.
 """
-HEAD = """Three rows differ from Table 1 of the paper: DistMult scores by inner product, HAKE has a bias and a
-score
-of its own, ModulE-HH scales by any quaternion ([why](paper.md#interpretations)). `modulekge models` also
-prints the paper's ablations and four interpretations of ModulE-HH, and with `--cite` references.
+HEAD = """Three rows differ from the paper's: DistMult, HAKE and ModulE-HH ([why](paper.md#interpretations)).
 
 ## Sizes, tests and results
 
 Parameters are those of one entity and one relation for k blocks (the dimension of the groups). Test MRR is
-that of the tuned recipe on each graph, seed 0, filtered, both directions, BOTTOM ties; a minute or so each
-on one core. Each recipe is the best on valid of a few settings, not as many for each model, so the order
-means little (`results/README.md`). The formula of each is tested in `tests/models/test_table.py` against
-one written out by hand, and DistMult, TransE, ComplEx, RotatE and QuatE against PyKEEN (`make peers`).
+that of the tuned recipe, seed 0, [filtered](evaluation.md), a minute or so each on one core. Each recipe is
+the best on valid of a few settings, not as many for each model, so the order means little
+(`results/README.md`). Each formula is tested in `tests/models/test_table.py` against one written out by
+hand, and DistMult, TransE, ComplEx, RotatE and QuatE against PyKEEN (`make peers`).
 
-HopfE's row is DensE's word for word, so the two are one model here; what distinguishes HopfE, the inverse
-Hopf map, is the row HopfE-fibre.
+HopfE's row is DensE's word for word: the two are one model here. What distinguishes HopfE, the inverse Hopf
+map, is the row HopfE-fibre.
 """
 
 
 def main(path: str) -> None:
     """Write the table."""
     found = {(r["dataset"], r["model"]): r["test_mrr"] for r in json.loads(RESULTS.read_text("utf-8"))}
-    titles = ["model", "entity", "relation", "test of the formula", *GRAPHS.values(), "proposed in"]
+    titles = ["model", "entity", "relation", "test of the formula", *GRAPHS, "proposed in"]
     rows = [titles, ["---"] * len(titles)]
     for spec in specs((*TABLE_1, *COMPARED)):
         sizes = [

@@ -28,7 +28,17 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
-_NAMES = "tutorial", "answers", "compound", "explanations", "changing-graphs", "exports", "http", "agents"
+_NAMES = (
+    "tutorial",
+    "answers",
+    "compound",
+    "explanations",
+    "changing-graphs",
+    "exports",
+    "explorer",
+    "http",
+    "agents",
+)
 DOCUMENTS = ("README.md", *(f"docs/{name}.md" for name in _NAMES))
 _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 _MEASURED = re.compile(

@@ -1,13 +1,16 @@
 """The Python of the documents runs as it stands there."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 import modulekge
+from modulekge import cli
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -36,6 +39,7 @@ import transcripts  # noqa: E402
                 "tutorial",
             )
         ),
+        pytest.param("docs/reference.md", marks=pytest.mark.integration),  # it trains five runs
     ],
 )
 def test_the_code_of_a_document_runs_and_prints_what_stands_there(name, tmp_path, monkeypatch, capsys):
@@ -57,6 +61,39 @@ def test_the_commands_of_the_readme_are_there_and_the_tests_are_what_ci_runs():
     for target in named:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
     assert "\nmake test\n" in (ROOT / ".ci" / "run").read_text("utf-8")
+
+
+def commands_in(text):
+    """What follows "modulekge" in blocks and in the text, without comments; usage like [--json] left out."""
+    blocks = re.findall(
+        r"^```(?:sh|console|text)?\n(.*?)^```|((?:^    .*\n)+)", text, re.MULTILINE | re.DOTALL
+    )
+    lines = [line for pair in blocks for line in "".join(pair).replace("\\\n", " ").splitlines()]
+    for line in (*lines, *re.findall(r"`([^`\n]+)`", text)):
+        if found := re.match(r" *(?:\$ )?(?:torchrun .*-m )?modulekge ([a-z].*)", line):
+            words = shlex.split(re.sub(r"\[.*?\]|\.\.\.", "", found[1]), comments=True)
+            yield words
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", *ROOT.glob("docs/*.md")], ids=lambda path: path.name)
+def test_every_command_of_a_document_has_the_options_that_stand_there(path):
+    """What runs for minutes, or wants files that are not there, is parsed; transcripts are run."""
+    for words in commands_in(path.read_text("utf-8")):
+        command = typer.main.get_command(cli.app)
+        while hasattr(command, "commands"):
+            assert words and words[0] in command.commands, words
+            command = command.commands[words.pop(0)]
+        command.make_parser(command.context_class(command)).parse_args(words)  # or raises
+
+
+def test_a_command_that_is_none_is_found():
+    text = (
+        "run `modulekge predict runs/a --head x`:\n\n```sh\nmodulekge train \\\n    g.csv  # a comment\n```\n"
+    )
+    assert list(commands_in(text)) == [["train", "g.csv"], ["predict", "runs/a", "--head", "x"]]
+    predict = typer.main.get_command(cli.app).commands["predict"]
+    with pytest.raises(Exception, match="--haed"):
+        predict.make_parser(predict.context_class(predict)).parse_args(["runs/a", "--haed", "x"])
 
 
 @pytest.mark.integration
@@ -108,7 +145,7 @@ def test_the_page_of_models_is_what_the_program_has(tmp_path):
     assert (tmp_path / "models.md").read_text("utf-8") == (ROOT / "docs" / "models.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize("path", [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")], ids=lambda p: p.name)
+@pytest.mark.parametrize("path", [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")], ids=lambda p: p.name)
 def test_links_between_documents_lead_somewhere(path):
     for target in re.findall(r"\]\((?!https?://)([^)#]+)\)", path.read_text("utf-8")):
         assert (path.parent / target).exists(), f"{path.name}: {target}"
@@ -137,7 +174,16 @@ def test_the_site_can_be_built(tmp_path):
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "site" / "reference" / "index.html").read_text("utf-8")
     assert "Return the best answers to one question" in text
+    assert "$" not in re.sub(
+        r"<(?:script|style).*?</(?:script|style)>", "", text, flags=re.DOTALL
+    )  # formulas
+    assert ":class:" not in text and ":func:" not in text
+    notebook = (tmp_path / "site" / "gallery" / "own-csv" / "index.html").read_text("utf-8")
+    assert 'src="data:image/png;base64,' in notebook
+    assert 'href="../../tutorial/"' in notebook
     for page in (tmp_path / "site").rglob("*.html"):
-        assert not re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="https?://', page.read_text("utf-8")), (
-            page
-        )
+        html = page.read_text("utf-8")
+        assert not re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="https?://', html), page
+        assert 'class="mermaid"' not in html, page  # for which the theme would fetch a program
+    for style in (tmp_path / "site").rglob("*.css"):
+        assert "url(http" not in style.read_text("utf-8"), style

@@ -10,7 +10,8 @@ import modulekge
 
 SOURCE = Path(modulekge.__file__).parent
 LAYERS = (
-    "shapes errors suggest version machine config json_io workers lazy choices interrupts wording frames",
+    "shapes errors suggest version installation machine config json_io workers lazy choices interrupts"
+    " wording frames",
     "algebra kernels data",
     "models",
     "evaluation",

@@ -40,6 +40,7 @@ COMMANDS = (
     ["train", "--help"],
     ["mcp", "--help"],
     ["reproduce", "--help"],
+    ["doctor", "--help"],
     ["data", "synth", "--help"],
     ["runs"],
     ["runs", "--json"],
@@ -61,12 +62,28 @@ def test_pytorch_is_not_imported(words, tmp_path):
     (tmp_path / "runs").mkdir()
     done = started(*words, cwd=tmp_path)
     assert done.stderr.splitlines()[-1] == "heavy:"
-    assert done.returncode == (0 if words in COMMANDS[:9] else 2)
+    assert done.returncode == (0 if words in COMMANDS[:10] else 2)
 
 
 def test_a_question_takes_pytorch_but_not_what_reads_tables(tmp_path):
     done = started("predict", "nowhere", "--head", "France", "--relation", "borders", cwd=tmp_path)
     assert done.stderr.splitlines()[-1] == "heavy: numpy torch"
+
+
+ADDING = """
+import sys
+from modulekge.run.add import add
+print(len(add(*sys.argv[1:]).dataset.entities), "torch._dynamo" in sys.modules)
+"""
+
+
+def test_adding_facts_takes_no_compiler(drawn_run, family, tmp_path):
+    run = drawn_run(family, "ModulE-HH")
+    (tmp_path / "new.tsv").write_text("newcomer\tparent\tada\n")
+    done = subprocess.run(
+        [sys.executable, "-c", ADDING, run.folder.path, tmp_path / "new.tsv"], capture_output=True, text=True
+    )
+    assert done.stdout.split() == [str(len(family.entities) + 1), "False"], done.stderr
 
 
 def test_a_shell_is_offered_names_without_pytorch():
@@ -103,7 +120,7 @@ def test_what_a_command_declares_is_what_its_function_takes():
     declared += [inspect.unwrap(each.callback) for each in data_app.registered_commands]
     assert {"runs", "data_list"} < {options.__name__ for options in declared}
     for options in declared:
-        if options.__name__ not in ("runs", "data_list"):  # which need no PyTorch
+        if options.__name__ not in ("runs", "data_list", "doctor"):  # which need no PyTorch
             home = import_module(options.__module__.replace(".cli.", ".commands."))
             takes = get_type_hints(getattr(home, options.__name__))
             assert get_type_hints(options) | {"return": takes["return"]} == takes

@@ -68,11 +68,6 @@ class LostError(ModulekgeError):
     """One of several processes that is no longer there."""
 
 
-def to_install(extra: str) -> str:
-    """Say how to install what an extra of this package brings; no package index has the package."""
-    return f"pip install '.[{extra}]' in the folder that modulekge was cloned to"
-
-
 def unknown(kind: str, word: str, known: Iterable[str], fix: str) -> UnknownNameError:
     """Say that no ``kind`` is called ``word``, with the nearest names, else how to list them all."""
     near = nearest(word, known)

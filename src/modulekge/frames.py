@@ -19,6 +19,7 @@ from typing import (
 )
 
 from modulekge.errors import ModulekgeError
+from modulekge.installation import pip
 from modulekge.wording import counted
 
 Row = TypeVar("Row")
@@ -76,7 +77,9 @@ class Table(Shown):
         try:
             importlib.import_module("pandas")
         except ImportError:
-            raise ModulekgeError("to_pandas needs pandas: pip install pandas; or use to_arrow()") from None
+            raise ModulekgeError(
+                f"to_pandas needs pandas: {pip()} install pandas; or use to_arrow()"
+            ) from None
         return self.to_arrow().to_pandas()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

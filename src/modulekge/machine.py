@@ -36,13 +36,26 @@ def free_memory(device: torch.device) -> int:
     """Bytes that can still be had: of the GPU, or of what the system and its limits leave to a process."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    own = [] if limit == resource.RLIM_INFINITY else [limit]
+    return min([_free_of_machine(), *_free_of_container(), *own])
+
+
+def _free_of_machine() -> int:
     try:
         lines = Path("/proc/meminfo").read_text("utf-8").splitlines()
-        free = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
     except (OSError, StopIteration):  # not Linux
-        free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    return free if limit == resource.RLIM_INFINITY else min(free, limit)
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _free_of_container(group: Path = Path("/sys/fs/cgroup")) -> list[int]:
+    """What is left of the memory that a container was given, where it was given so much."""
+    try:
+        most, held = ((group / f"memory.{name}").read_text("utf-8") for name in ("max", "current"))
+        return [max(0, int(most) - int(held))]
+    except (OSError, ValueError):  # no container, or "max": as much as there is
+        return []
 
 
 def held_memory() -> int:
@@ -61,8 +74,8 @@ def is_short(error: Exception) -> bool:
 def keep_memory() -> None:
     """Keep what is freed for the next step, where the C library lets us.
 
-    glibc gives pieces of 32 MiB and more back to the system, which fills each page anew with zeros: a tenth
-    of a step and more.
+    glibc gives large pieces back to the system, which fills each page anew with zeros: a tenth of a step of
+    an embedding and more, and a third of a question to paths.
     """
     with suppress(OSError, AttributeError):  # another system, or another C library
         mallopt = ctypes.CDLL(None).mallopt
@@ -91,7 +104,7 @@ def repeatable() -> Iterator[None]:
     """
     memory: Any = torch.utils.deterministic
     before = torch.get_deterministic_debug_mode(), memory.fill_uninitialized_memory
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.set_deterministic_debug_mode("warn")  # use_deterministic_algorithms would import the compiler
     memory.fill_uninitialized_memory = False  # nothing here reads what it has not written
     _hush()
     try:
@@ -105,14 +118,22 @@ def repeatable() -> Iterator[None]:
 def compiled(function: Callable[..., Any], dynamic: bool | None = None) -> Callable[..., Any]:
     """Return the function as compiled loops, anew for each model it meets; on a GPU several to a kernel."""
     torch._dynamo.config.recompile_limit = _MODELS
+    settings: Any = importlib.import_module("torch._inductor.config")
+    if hasattr(settings, "deterministic"):  # sums in one order here too
+        settings.deterministic = True
     return torch.compile(function, dynamic=dynamic, options={"combo_kernels": True})
 
 
-@cache
 def can_compile(device: str) -> bool:
-    """Whether torch.compile has what it needs for this kind of device; tried once on a small sum."""
+    """Whether torch.compile has what it needs for this kind of device."""
+    return not compile_trouble(device)
+
+
+@cache
+def compile_trouble(device: str) -> str:
+    """Say what keeps torch.compile from working for such a device, if anything; tried once on a small sum."""
     try:
         torch.compile(lambda x: x + 1)(torch.ones(2, device=device))
-    except Exception:  # whatever is missing, plain PyTorch does without it
-        return False
-    return True
+    except Exception as error:  # whatever is missing, plain PyTorch does without it
+        return next(filter(None, str(error).splitlines()), type(error).__name__)
+    return ""

@@ -56,6 +56,10 @@ def test_pasted_questions_are_answered_each_for_itself_and_saved(new_page, addre
     with page.expect_download() as saved:
         page.get_by_role("button", name="CSV").click()
     lines = Path(saved.value.path()).read_text("utf-8").splitlines()
+    page.get_by_label("or a file").set_input_files(
+        files=[{"name": "q.tsv", "mimeType": "text/plain", "buffer": b"Spain\tborders\t?\n"}]
+    )
+    expect(page.get_by_text("1 question answered, 0 not.")).to_be_visible()
     assert lines[0] == "question,rank,answer,probability,score,error"
     assert len(lines) == 9
 

@@ -148,5 +148,5 @@ def test_rdf_has_no_columns_and_needs_its_extra(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="no columns to choose"):
         read_file(path, ("1", "2", "3"))
     monkeypatch.setitem(sys.modules, "pyoxigraph", None)
-    with pytest.raises(DataError, match=r"pip install '\.\[rdf\]'"):
+    with pytest.raises(DataError, match=r"pip install .*\[rdf\]'"):
         read_file(path)

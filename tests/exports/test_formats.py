@@ -248,7 +248,7 @@ def test_a_folder_that_cannot_be_made_is_said_in_one_line(family, drawn_run, tmp
 def test_what_is_not_installed_is_named(family, drawn_run, tmp_path, monkeypatch, package, to, target):
     monkeypatch.setitem(sys.modules, package, None)
     options = {"relation": "parent", "head": "ada"} if to == "rdf" else {}
-    with pytest.raises(ModulekgeError, match=rf"pip install '\.\[{to}\]'"):
+    with pytest.raises(ModulekgeError, match=rf"pip install .*\[{to}\]'"):
         export(drawn_run(family, "DistMult"), tmp_path / target, to=to, **options)
     assert not (tmp_path / target).exists()
 

@@ -103,11 +103,15 @@ def run(family, tmp_path_factory):
 def test_the_least_probable_links_are_left_out(run):
     asked = modulekge.Predictor(modulekge.load(run))
     every = asked.links(k=1000)
-    least = every[len(every) // 2].probability
+    middle = len(every) // 2
+    least = (every[middle - 1].probability + every[middle].probability) / 2
     assert 0 < least < every[0].probability
     few = asked.links(k=1000, min_probability=least)
-    assert few == [link for link in every if link.probability >= least]
-    assert len(few) < len(every)
+    # probabilities that are worked out for fewer at once may differ in their last bit
+    assert [(x.head, x.relation, x.tail) for x in few] == [
+        (x.head, x.relation, x.tail) for x in every if x.probability >= least
+    ]
+    assert len(few) == middle
     with pytest.raises(ModulekgeError, match="between 0 and 1"):
         asked.links(min_probability=1.5)
 

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 import torch
 from program import call
@@ -133,6 +134,18 @@ def test_another_graph_is_answered_without_training(run, village):
     found = Predictor(there).predict(head="vic", relation="parent", k=4)
     assert {answer.name for answer in found} == {"una", "vic", "wim", "xia"}
     assert all(answer.probability is None for answer in found)
+
+
+@pytest.mark.parametrize("kind", ["list", "file", "table"])
+def test_all_of_a_table_or_file_are_facts_to_answer_by(run, tmp_path, kind):
+    facts = [("una", "parent", "vic"), ("una", "parent", "wim"), ("vic", "sibling", "wim")]
+    (tmp_path / "village.tsv").write_text("".join("\t".join(fact) + "\n" for fact in facts), "utf-8")
+    columns = dict(zip(("head", "relation", "tail"), zip(*facts, strict=True), strict=True))
+    given = {"list": facts, "file": tmp_path / "village.tsv", "table": pa.table(columns)}[kind]
+    there = run.along(given)
+    assert [len(there.dataset[split]) for split in ("train", "valid", "test")] == [3, 0, 0]
+    splits = {answer.name: answer.split for answer in Predictor(there).predict(head="una", relation="parent")}
+    assert splits == {"una": None, "vic": "train", "wim": "train"}
 
 
 def test_a_graph_in_the_same_words_is_answered_as_its_own(run):

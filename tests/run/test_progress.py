@@ -30,3 +30,21 @@ def test_tables_are_trained_on_and_added(tmp_path):
     assert larger.dataset.entities.names[-1] == "far"
     with pytest.raises(DataError, match="is a data set already; give columns and labels to open_dataset"):
         modulekge.train(run.dataset, "DistMult", SMALL, tmp_path / "third", columns=("a", "b", "c"))
+
+
+@pytest.mark.integration
+def test_a_notebook_shows_one_bar_however_long_it_takes_and_whatever_is_installed(tmp_path):
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    source = """
+import modulekge
+ring = [(f"town {i}", "near", f"town {(i + 1) % 30}") for i in range(30)]
+settings = {"train.epochs": 30, "train.eval_every": 5, "model.k": 4}
+modulekge.train(ring, "DistMult", settings, "ring", progress=True)
+"""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source.strip())])
+    nbclient.NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    bar, run = notebook.cells[0].outputs
+    assert "ring" in bar["data"]["text/plain"]
+    assert "epoch 30/30" in bar["data"]["text/plain"]
+    assert len(bar["data"]["text/plain"].splitlines()) == 1
+    assert "<b>Run</b>" in run["data"]["text/html"]

@@ -129,7 +129,7 @@ def test_an_unknown_tracker_and_one_that_is_not_installed(family, tmp_path, monk
 
     monkeypatch.setattr(trackers.importlib, "import_module", absent)
     for name in TRACKERS:
-        with pytest.raises(ModulekgeError, match=f"{name} is not installed: pip install "):
+        with pytest.raises(ModulekgeError, match=f"{name} is not installed: .*pip install "):
             train(family, "DistMult", SMALL, tmp_path / "run", track=[name])
     assert list(tmp_path.iterdir()) == []
 

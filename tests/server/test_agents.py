@@ -102,9 +102,9 @@ def test_answers_are_those_of_the_http_api(served, folder, service):
     assert text.startswith("Ada Lovelace [ada] is in 4 facts, such as:")
     best = modulekge.Predictor(modulekge.load(folder)).links(["parent"], k=3)
     values, text = agent("links", relations=["parent"], k=3)
-    assert [(link["head"], link["tail"], link["probability"]) for link in values["links"]] == [
-        (link.head, link.tail, link.probability) for link in best
-    ]
+    assert [(link["head"], link["tail"]) for link in values["links"]] == [(x.head, x.tail) for x in best]
+    # the server asks other numbers of questions at once, which moves the last bit
+    assert [link["probability"] for link in values["links"]] == pytest.approx([x.probability for x in best])
     assert values["links"] == web.get(f"{API}/kin/links", relation="parent", limit=3).json()["links"]
     assert text.count("\n") == 2
 

@@ -183,8 +183,11 @@ def test_questions_that_arrive_together_make_one_matmul(folder):
 
 def test_sets_scores_and_reasons(client, asked):
     found = client.post(
-        f"{API}/kin/answer-set", {"head": "ada", "relation": "parent", "coverage": 0.5}
+        f"{API}/kin/answer-set",
+        {"head": "Ada Lovelace", "relation": "parent", "coverage": 0.5, "limit": 1},
     ).json()
+    assert found["question"] == {"head": "ada", "relation": "parent", "tail": None}
+    assert len(found["answers"]) == 1
     expected = asked.prediction_set(head="ada", relation="parent", coverage=0.5)
     assert (found["size"], found["candidates"]) == (len(expected.answers), expected.candidates)
     links = client.post(f"{API}/kin/score", {"triples": [["Ada Lovelace", "parent", "bob"]]}).json()["links"]
@@ -213,11 +216,12 @@ def test_a_neighbourhood_has_its_facts_and_new_links(client, service):
 
 def test_a_map_has_the_best_connected_first(client):
     whole = client.get(f"{API}/kin/map").json()
-    assert len(whole["points"]) == 8
-    assert max(abs(point["x"]) for point in whole["points"]) == pytest.approx(1)
-    assert {point["group"] for point in whole["points"]} <= {group["name"] for group in whole["groups"]}
-    assert sum(group["points"] for group in whole["groups"]) == 8
-    assert client.get(f"{API}/kin/map", limit=2).json()["points"] == whole["points"][:2]
+    assert {len(whole[column]) for column in ("names", "labels", "x", "y", "group")} == {8}
+    assert max(map(abs, whole["x"] + whole["y"])) == pytest.approx(1)
+    counts = [whole["group"].count(i) for i in range(len(whole["groups"]))]
+    assert counts == [group["points"] for group in whole["groups"]]
+    assert sum(counts) == 8
+    assert client.get(f"{API}/kin/map", limit=2).json()["names"] == whole["names"][:2]
 
 
 @pytest.mark.parametrize("name", ONE_OF_EACH)
@@ -303,6 +307,13 @@ def test_names_that_are_not_there_are_found_out_with_the_nearest(client):
         "error": "unknown relation 'parnt'; did you mean 'parent'?",
         "field": "triples[0].relation",
     }
+    score = {"triples": [["ada", "parent", "bob"], ["ada", "parent", "bbo"]]}
+    scored = client.post(f"{API}/kin/score", score).json()  # the other triple is scored
+    assert [link and link["tail"] for link in scored["links"]] == ["bob", None]
+    assert [error and error["field"] for error in scored["errors"]] == [None, "triples[1].tail"]
+    like = client.get(f"{API}/kin/alike", name="ada", limit=3).json()
+    likeness = [item["likeness"] for item in like["items"]]
+    assert (like["name"], len(likeness), likeness) == ("ada", 3, sorted(likeness, reverse=True))
     assert client.get(f"{API}/kni").json()["error"] == "unknown run 'kni'; did you mean kin?"
     assert client.get(f"{API}/kin/entity", name="zzz").status_code == 404
 
@@ -332,10 +343,14 @@ def test_scores_too_large_for_numbers_are_null(drawn_run, family):
 def test_compound_questions(client, folder):
     url, question = f"{API}/kin/ask", "?y where ada parent ?x and ?x parent ?y"
     found = client.post(url, {"question": question, "k": 3}).json()
+    assert found.pop("question") == question
     assert found == json.loads(json.dumps(asdict(ask(load(folder), question, k=3))))  # tuples are lists
     assert [a["name"] for a in found["answers"][:2]] == ["dan", "eve"]
     sparql = {"question": "SELECT ?y { :ada :parent ?x . ?x :parent ?y }", "k": 3}
-    assert client.post(url, sparql).json() == found
+    answer = client.post(url, sparql).json()
+    assert (answer.pop("question"), answer) == (sparql["question"], found)
+    rows = client("POST", url, json=sparql, headers={"accept": "text/csv"}).text.splitlines()
+    assert (rows[0], len(rows)) == ("rank,name,label,probability,known", 4)
     everything = client.post(
         url, {"question": question, "k": 500, "known": "exclude", "t_norm": "godel", "types": "any"}
     )

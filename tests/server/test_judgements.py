@@ -83,10 +83,13 @@ def test_over_http_they_are_kept_with_the_probability_and_exported(judged):
     parquet = client("GET", url, headers={"accept": "application/vnd.apache.parquet"})
     assert parquet.content[:4] == b"PAR1"
     wrong = {"judgements": [{**names, "head": "nobody", "verdict": "accept"}]}
+    both = client.post(url, {**body, "judgements": wrong["judgements"] + body["judgements"]}).json()
+    assert ([kept["head"] for kept in both["judgements"]], both["errors"][1]) == ([names["head"]], None)
+    assert both["errors"][0]["field"] == "judgements[0].head"
     assert client.post(url, wrong).json()["field"] == "judgements[0].head"
     secret = Client(make_app(service, token="a-token-of-ours"))
     assert secret.post(url, body).status_code == secret.get(url).status_code == 401
-    assert len(read_judgements(judged)) == 1
+    assert len(read_judgements(judged)) == 2
     service.close()
 
 

@@ -8,10 +8,12 @@ from modulekge.answers.predictor import Predictor
 from modulekge.data.benchmarks import SPLITS
 from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
+from modulekge.server import projection
+from modulekge.server.entity_map import MapMaker, places_of
 from modulekge.server.facts import DIRECTIONS, Facts
 from modulekge.server.lookup import Lookup
 from modulekge.server.neighbourhood import Neighbours
-from modulekge.server.projection import MapMaker, project
+from modulekge.server.projection import directions, principal_plane, project
 from modulekge.server.service import ServedRun
 
 
@@ -74,8 +76,8 @@ def test_a_graph_without_facts_is_looked_up_too(random):
     card = lookup.entity("e1", None, None, 20)
     assert (card.facts, card.trained) == ([], True)  # whether it was seen is not known
     assert lookup.relations("", 5).total == 3
-    drawn = MapMaker.of(torch.randn(13, 2, 3), lookup).of_best(20)
-    assert (len(drawn.points), drawn.groups, drawn.points[0].group) == (13, [], None)
+    drawn = MapMaker(lookup, torch.randn(13, 2)).of_best(20)
+    assert (len(drawn.names), drawn.groups, drawn.group) == (13, [], [-1] * 13)
 
 
 @pytest.fixture
@@ -135,7 +137,7 @@ def test_each_relation_has_its_turn_in_what_is_drawn(capitals):
 
 
 @pytest.mark.parametrize("shape", [(50, 2, 5), (40, 1, 1), (2, 3, 4), (1, 2, 2), (300, 4, 30)])
-def test_the_map_is_the_first_two_principal_components(shape):
+def test_a_plane_is_the_first_two_principal_components(shape):
     falling = torch.logspace(0, -2, shape[1] * shape[2]).view(shape[1:])  # so that there are first ones
     table = torch.randn(shape, generator=torch.Generator().manual_seed(1)) * falling
     x = torch.nn.functional.normalize(table.flatten(1), dim=1)
@@ -143,8 +145,8 @@ def test_the_map_is_the_first_two_principal_components(shape):
     exact = torch.zeros(shape[0], 2)
     exact[:, : min(2, len(s))] = (u * s)[:, :2]
     exact = exact / exact.abs().max(0).values.clamp(min=1e-12)
-    found = project(table)
-    assert torch.equal(found, project(table))
+    found = principal_plane(directions(table))
+    assert torch.equal(found, principal_plane(directions(table)))
     real = s[:2] > 1e-5
     for axis in range(2):
         if axis < len(real) and real[axis]:
@@ -153,9 +155,46 @@ def test_the_map_is_the_first_two_principal_components(shape):
     assert bool(found.isfinite().all())
 
 
+@pytest.mark.parametrize("sample", [8000, 150])
+def test_the_map_keeps_more_neighbours_than_a_plane_does(sample, monkeypatch):
+    monkeypatch.setattr(projection, "_SAMPLE", sample)
+    draw = torch.Generator().manual_seed(2)
+    kind = torch.arange(300) % 12  # in twelve directions
+    table = 3 * torch.randn(12, 20, generator=draw)[kind] + torch.randn(300, 20, generator=draw)
+    table = table.view(300, 2, 10)
+    places = project(table)
+    assert torch.equal(places, project(table))
+    assert float(places.abs().max()) == pytest.approx(1)
+
+    def of_a_kind(places):
+        near = torch.cdist(places, places).topk(6, largest=False).indices[:, 1:]
+        return float((kind[near] == kind[:, None]).float().mean())
+
+    assert of_a_kind(places) > of_a_kind(principal_plane(directions(table))) + 0.1
+
+
+@pytest.mark.parametrize("n", [1, 2, 10, 11, 12])
+def test_few_entities_have_a_map_too(n):
+    assert bool(project(torch.randn(n, 2, 3)).isfinite().all())
+
+
+def test_places_are_found_once_and_anew_for_other_weights(drawn_run):
+    run = drawn_run(graph("kept", 20, 1, [(i, 0, i + 1) for i in range(19)], [], []), "ModulE-HH")
+    places = places_of(run)
+    before = run.folder.map_file.read_bytes()
+    assert torch.equal(places_of(run), places)
+    assert run.folder.map_file.read_bytes() == before
+    with torch.no_grad():
+        next(iter(run.model.state_dict().values())).mul_(-2).add_(1)
+    assert not torch.equal(places_of(run), places)
+    run.folder.map_file.write_bytes(b"cut")
+    places_of(run)
+    assert run.folder.map_file.read_bytes()[:3] != b"cut"
+
+
 def test_a_run_with_a_single_entity_is_served(drawn_run):
     served = ServedRun("one", drawn_run(graph("one", 1, 1, [(0, 0, 0)], [], []), "ModulE-HH")).prepare()
-    assert served.map(5).result().points[0].name == "e0"
+    assert served.map(5).result().names == ["e0"]
     assert served.neighbourhood("e0", 5, 5).result().nodes[0].degree == 2
     served.close()
 

@@ -19,7 +19,7 @@ TYPE_NAMES = frozenset({"type", "hastype", "instanceof", "p31"})  # local names,
 _ODD = (
     0.1  # share of the observed answers that may be less like the others than what is asked of a candidate,
 )
-_LENIENCE = 0.5  # which is this part of what the rest reach; docs/answers.md has what both keep and remove
+_LENIENCE = 0.5  # which is this part of what the rest reach; docs/probabilities.md has what both keep
 _ROUNDING = 1 - 1e-9  # so that equal sums, added up in another order, stay equal
 
 

@@ -138,9 +138,7 @@ def _predictor(path: Path, graph: str | None = None) -> Predictor:
     """Load a run to be asked, about another graph if one is named; say what there is to know of that."""
     run = on_device(load(path))
     if graph:
-        from modulekge.data.registry import open_facts  # which takes Arrow, and few questions do
-
-        run = run.along(open_facts(graph, run.dataset))
+        run = run.along(graph)
     print_notes(run.dataset)
     if unfinished := run.folder.unfinished():
         typer.echo(f"{path}: {unfinished}; 'modulekge resume {path}' goes on", err=True)

@@ -8,7 +8,8 @@ from typing import Any
 import typer
 
 from modulekge.cli.serve import LOCAL, TOKEN
-from modulekge.errors import ConfigError, to_install
+from modulekge.errors import ConfigError
+from modulekge.installation import to_install
 
 _LEAST = 8  # characters of a token
 

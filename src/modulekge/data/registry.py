@@ -37,13 +37,14 @@ from modulekge.errors import DataError
 LARGEST = 1 << 30  # bytes of a file, packed or not; no benchmark has one of a tenth of that
 
 
-def open_facts(where: str | Path, known: Dataset | None = None) -> Dataset:
+def open_facts(where: Source, known: Dataset | None = None) -> Dataset:
     """Return a graph all of whose triples are facts, to be asked with what was learned on a ``known`` one."""
-    if Path(where).exists():
-        facts = read_facts(Path(where), known=known)
+    if not isinstance(where, str | Path) or Path(where).exists():
+        source = Path(where) if isinstance(where, str) else where
+        facts = read_facts(source, known=known)
         triples = facts.triples
         graph = facts.entities, facts.relations, triples, triples[:0], triples[:0]
-        return Dataset(name_of(Path(where)), *graph, notes=facts.notes)
+        return Dataset(name_of(source), *graph, notes=facts.notes)
     dataset = open_dataset(where)
     triples = torch.cat([dataset[split] for split in SPLITS])
     return replace(dataset, train=triples, valid=triples[:0], test=triples[:0])

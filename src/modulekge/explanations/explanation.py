@@ -70,8 +70,8 @@ def _explain_by_vectors(run: Run, triple: tuple[int, int, int], k: int) -> Expla
         len(facts),
         around,
         _routes(walks, triple, k),
-        _neighbours(run, table, h, k),
-        _neighbours(run, table, t, k),
+        alike(run, table, h, k),
+        alike(run, table, t, k),
     )
 
 
@@ -155,7 +155,7 @@ def _route(dataset: Dataset, walks: list[Walk], evidence: Evidence) -> Route:
     return Route(*facts_of(dataset, walks[0]), evidence, len(walks))
 
 
-def _neighbours(run: Run, table: Entities, entity: int, k: int) -> tuple[Neighbour, ...]:
+def alike(run: Run, table: Entities, entity: int, k: int) -> tuple[Neighbour, ...]:
     """Return the entities most like one, itself left out."""
     with torch.no_grad():
         likeness = run.embedding.likeness(torch.tensor([entity]), table)[0]

@@ -14,9 +14,10 @@ from torch.nn.functional import pad
 
 from modulekge.choices import FEW
 from modulekge.data.benchmarks import Split
-from modulekge.errors import ModulekgeError, QuestionError, RunError, to_install
+from modulekge.errors import ModulekgeError, QuestionError, RunError
 from modulekge.exports.vectors import Vectors, entity_vectors, query_vectors
 from modulekge.frames import Shown
+from modulekge.installation import to_install
 from modulekge.models.embedding import Embedding, Some
 from modulekge.models.scorer import batch_size
 from modulekge.run.checkpoint import weights_hash

@@ -24,7 +24,7 @@ from torch.nn import functional as F
 
 from modulekge.config import PathsConfig
 from modulekge.kernels.message_plan import Plan, Sending
-from modulekge.machine import can_compile, compiled, kernels
+from modulekge.machine import can_compile, compiled, keep_memory, kernels
 from modulekge.models.adjacency import Adjacency
 from modulekge.models.messages import Message
 from modulekge.models.model import Model
@@ -280,6 +280,8 @@ class PathScorer(Scorer):
         self.model, self.workers, self.name = model, model.workers, model.spec.name
         self.n_entities, self.n_relations, self.device = model.n_entities, model.n_relations, model.device
         self.adjacency = model.adjacency.to(model.device)
+        if self.device.type == "cpu":
+            keep_memory()  # of one layer's messages for the next
 
     @property
     def cost(self) -> int:

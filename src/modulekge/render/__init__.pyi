@@ -12,6 +12,7 @@ from modulekge.render.data import estimate_view as estimate_view
 from modulekge.render.data import findings_view as findings_view
 from modulekge.render.data import statistics_view as statistics_view
 from modulekge.render.data import synthetic_view as synthetic_view
+from modulekge.render.doctor import checks_view as checks_view
 from modulekge.render.listing import datasets_table as datasets_table
 from modulekge.render.listing import runs_table as runs_table
 from modulekge.render.models import models_table as models_table

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
-from torch.optim import Optimizer
 
 from modulekge.config import LEAST_RATE, Config, nested
 from modulekge.data.addition import Addition, enlarge
@@ -25,7 +24,7 @@ from modulekge.models.mixture import Mix
 from modulekge.models.model import Model
 from modulekge.models.paths import Paths
 from modulekge.run.calibrate import scored_by
-from modulekge.run.checkpoint import adjacency_of, begin, new_model
+from modulekge.run.checkpoint import adjacency_of, new_model, read_state
 from modulekge.run.files import as_text
 from modulekge.run.folder import RunFolder
 from modulekge.run.lock import is_training
@@ -35,7 +34,7 @@ from modulekge.run.run import Run, load
 from modulekge.run.train import continue_run
 from modulekge.training.ema import MEAN
 from modulekge.training.fold import Fold
-from modulekge.training.optimizers import load_state, make_optimizer, pick_device, state_tensors
+from modulekge.training.optimizers import fresh_state, pick_device
 from modulekge.training.plateau import PLATEAU
 from modulekge.training.questions import Questions
 from modulekge.training.records import EpochProgress, EpochRecord
@@ -142,14 +141,14 @@ def _fold_members(
         return _created(run, out, partial(create, origin={"added": origin}))
 
 
-def _fitted(run: Run, addition: Addition, config: Config) -> tuple[Model, Optimizer]:
-    """Return an embedding with rows for what is new, fitted to its facts, and its optimiser."""
+def _fitted(run: Run, addition: Addition, config: Config) -> tuple[Model, dict[str, Tensor]]:
+    """Return an embedding with rows for what is new, fitted to its facts, and its optimiser's memory."""
     model = _larger(run, addition)
     sums = _fold(model, run.embedding, addition, config) if addition.is_new(addition.facts).any() else {}
-    return model, _optimizer(model, run, sums, config)
+    return model, _memory(model, run, sums, config)
 
 
-def _along_more(run: Run, addition: Addition, config: Config) -> tuple[Model, Optimizer]:
+def _along_more(run: Run, addition: Addition, config: Config) -> tuple[Model, dict[str, Tensor]]:
     """Return a model of paths with the same weights on the larger graph: there is nothing to fit."""
     if new := addition.after.relations.names[len(addition.before.relations) :]:
         raise RunError(
@@ -158,7 +157,7 @@ def _along_more(run: Run, addition: Addition, config: Config) -> tuple[Model, Op
         )
     assert isinstance(run.model, Paths)
     model = run.model.along(adjacency_of(addition.after, config.paths))
-    return model, make_optimizer(model, config.train)
+    return model, fresh_state(model, config.train)
 
 
 def _keep_calibration(run: Run, folder: RunFolder) -> None:
@@ -282,24 +281,20 @@ def _asks_new(questions: Questions, addition: Addition, config: Config) -> Bool[
     return torch.zeros_like(heads, dtype=torch.bool).index_fill(0, rows[new], True)
 
 
-def _optimizer(model: Embedding, run: Run, sums: Mapping[str, Tensor], config: Config) -> Optimizer:
-    """Return an optimiser that remembers of old rows what the run's own did, if that was kept."""
-    optimizer = make_optimizer(model, config.train)
+def _memory(model: Embedding, run: Run, sums: Mapping[str, Tensor], config: Config) -> dict[str, Tensor]:
+    """Return what an optimiser remembers: of old rows what the run's own did, if that was kept."""
+    memory = fresh_state(model, config.train)
     if not run.folder.checkpoint.exists():
-        return optimizer
-    old, before = begin(config, run.dataset)
-    assert isinstance(old, Embedding)
-    run.folder.restore(old, before)
-    memory = {}
-    for key, value in state_tensors(old, before).items():
+        return memory
+    old = run.embedding
+    for key, value in read_state(run.folder.checkpoint, old, config.train).items():
         name, _, quantity = key.rpartition(".")
         if quantity in (MEAN, PLATEAU):
             continue  # of weights that are left behind; the rate is what plateaus left of it
         memory[key] = value
         if value.dim():
             memory[key] = torch.zeros_like(model.get_parameter(name))
-            _place(memory[key], value.cpu(), name, old.tied)
+            _place(memory[key], value, name, old.tied)
         if quantity == "sum" and name in sums:
             memory[key] = memory[key] + sums[name]
-    load_state(model, optimizer, memory)
-    return optimizer
+    return memory

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from modulekge.config import Config, PathsConfig, RerankConfig
+from modulekge.config import Config, PathsConfig, RerankConfig, TrainConfig
 from modulekge.data.dataset import Dataset
 from modulekge.errors import ConfigError, RunError
 from modulekge.models.adjacency import Adjacency
@@ -20,7 +20,8 @@ from modulekge.models.spec import spec_of
 from modulekge.run.tensors import Part, read_tensors, write_tensors
 from modulekge.training.ema import MEAN
 from modulekge.training.finite import finite, not_finite
-from modulekge.training.optimizers import WHOLE, load_state, make_optimizer, pick_device, state_tensors
+from modulekge.training.optimizers import WHOLE, fits, fresh_state, load_state, make_optimizer, pick_device
+from modulekge.training.plateau import PLATEAU
 from modulekge.workers import ALONE, Workers, workers
 
 _MARKED = 100  # rows of a table at least, if it has so many
@@ -78,10 +79,10 @@ def weights_hash(model: Model) -> str:
     return digest.hexdigest()[:16]
 
 
-def write_checkpoint(path: Path, model: Model, optimizer: Optimizer, epoch: int) -> None:
+def write_checkpoint(path: Path, model: Model, state: Mapping[str, Tensor], epoch: int) -> None:
     """Write the tables of a model and its optimiser's memory after an epoch."""
-    state = {_STATE + key: value for key, value in state_tensors(model, optimizer).items()}
-    tensors = _parts(model, {**model.state_dict(), **state})
+    memory = {_STATE + key: value for key, value in state.items()}
+    tensors = _parts(model, {**model.state_dict(), **memory})
     write_tensors(path, tensors, {"epoch": str(epoch)}, model.workers)
 
 
@@ -97,13 +98,32 @@ def read_weights(path: Path, model: Model, average: bool) -> None:
 def read_checkpoint(path: Path, model: Model, optimizer: Optimizer) -> int:
     """Set a model and its optimiser to a checkpoint; return its epoch."""
     tensors, metadata = read_tensors(path, _held(model))
-    state = {key.removeprefix(_STATE): tensors.pop(key) for key in list(tensors) if key.startswith(_STATE)}
+    state = _taken(tensors)
     _load(model, tensors, path)
     epoch = metadata.get("epoch", "")
-    fits = epoch.isdecimal() and len(epoch) <= _DIGITS and load_state(model, optimizer, state)
-    if not fits or not_finite(model, optimizer):
-        raise RunError(f"{path}: not a checkpoint of this run; train a new run")
+    whole = epoch.isdecimal() and len(epoch) <= _DIGITS and load_state(model, optimizer, state)
+    if not whole or not_finite(model, optimizer):
+        raise _other(path)
     return int(epoch)
+
+
+def read_state(path: Path, model: Model, config: TrainConfig) -> dict[str, Tensor]:
+    """Return what the optimiser of a model remembers in a checkpoint."""
+    tensors, _ = read_tensors(path)
+    state = _taken(tensors)
+    whole = all(finite(value) for key, value in state.items() if not key.endswith(PLATEAU))
+    if not (whole and fits(model, state, fresh_state(model, config))):
+        raise _other(path)
+    return state
+
+
+def _taken(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Take the optimiser's memory out of the tensors of a checkpoint."""
+    return {key.removeprefix(_STATE): tensors.pop(key) for key in list(tensors) if key.startswith(_STATE)}
+
+
+def _other(path: Path) -> RunError:
+    return RunError(f"{path}: not a checkpoint of this run; train a new run")
 
 
 def write_offsets(path: Path, scorer: Reranked, model: Model) -> None:

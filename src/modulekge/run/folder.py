@@ -34,6 +34,7 @@ from modulekge.run.graph import graph_files, read_graph
 from modulekge.run.provenance import provenance, training_provenance
 from modulekge.run.run_files import RunFiles, cannot_be_made
 from modulekge.run.tensors import read_tensors
+from modulekge.training.optimizers import state_tensors
 from modulekge.workers import ALONE, Workers
 
 
@@ -48,12 +49,13 @@ class RunFolder(RunFiles):
         config: Config,
         dataset: Dataset,
         origin: Mapping[str, Any] | None = None,
-        start: tuple[Model, Optimizer] | None = None,
+        start: tuple[Model, Mapping[str, Tensor]] | None = None,
         fill: Callable[[Path], None] = lambda folder: None,
     ) -> "RunFolder":
         """Begin a run in a new or empty folder; one that comes of another says so and starts trained.
 
-        ``fill`` may put more into the folder before others see it.
+        ``start`` is a model and its optimiser's memory. ``fill`` may put more into the folder before others
+        see it.
         """
         about = {**provenance(), **_about(dataset), **(origin or {})}
         files = {
@@ -123,7 +125,7 @@ class RunFolder(RunFiles):
         """Keep all that the next epoch depends on, and the model itself where no best one is kept."""
         if not self.weights.exists():
             self.drop_reports()
-        write_checkpoint(self.checkpoint, model, optimizer, epoch)
+        write_checkpoint(self.checkpoint, model, state_tensors(model, optimizer), epoch)
 
     def restore(self, model: Model, optimizer: Optimizer) -> int:
         """Set model and optimiser to the last checkpoint; return its epoch, 0 without one."""

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from modulekge.errors import ModulekgeError, to_install
+from modulekge.errors import ModulekgeError
+from modulekge.installation import to_install
 from modulekge.run.files import write_file
 
 

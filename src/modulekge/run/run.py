@@ -5,6 +5,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -25,6 +26,11 @@ from modulekge.run.checkpoint import adjacency_of
 from modulekge.run.folder import RunFolder
 from modulekge.run.listing import figures_of
 from modulekge.workers import ALONE, Workers
+
+if TYPE_CHECKING:
+    from modulekge.data.readers.tabular import Source
+else:
+    Source = Any  # whose module takes Arrow, and few runs do
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,14 +103,20 @@ class Run(Shown):
         there, back = self.mix.shares.chunk(2)
         return self.members[int((there[relation] + back[relation]).argmax())]
 
-    def along(self, graph: Dataset) -> "Run":
-        """Return the run on the facts of train of another graph whose relations it knows: nothing is trained.
+    def along(self, graph: Dataset | Source) -> "Run":
+        """Return the run on the facts of another graph whose relations it knows: nothing is trained.
 
-        >>> run.along(modulekge.open_dataset("another.tsv"))  # doctest: +SKIP
+        They are those of train of a data set, and all of what a file, a table, a list or a graph holds.
+
+        >>> run.along([("Northport", "near", "Southport")])  # doctest: +SKIP
         """
         if not isinstance(self.model, Paths) or self.members:
             finding = f"{self.name} knows the entities it was trained with and no others"
             raise RunError(f"{self.folder.path}: {finding}; train a model of paths, such as --model Paths")
+        if not isinstance(graph, Dataset):
+            from modulekge.data.registry import open_facts  # which takes Arrow too
+
+            graph = open_facts(graph, self.dataset)
         dataset = graph.with_relations(self.dataset.relations)
         model = self.model.along(adjacency_of(dataset, self.config.paths))
         return replace(self, dataset=dataset, model=model, elsewhere=True)

@@ -70,6 +70,11 @@ class RunFiles:
         return self.path / "judgements.jsonl"
 
     @property
+    def map_file(self) -> Path:
+        """Where entities lie on the explorer's map."""
+        return self.path / "map.safetensors"
+
+    @property
     def summary(self) -> Path:
         """Of a run to share: settings and sizes for other tools."""
         return self.path / "config.json"

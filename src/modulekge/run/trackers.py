@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from modulekge.config import Config, dotted, write_config
-from modulekge.errors import ModulekgeError, RunError, one_of, to_install
+from modulekge.errors import ModulekgeError, RunError, one_of
 from modulekge.evaluation.report import Report
+from modulekge.installation import pip, to_install
 from modulekge.run.run_files import RunFiles
 from modulekge.training.records import EpochProgress, EpochRecord
 
@@ -72,7 +73,7 @@ class Mlflow:
     """A run of MLflow, on the server or in the folder that its own variables name."""
 
     def __init__(self, run: Path) -> None:
-        self.module = _module("mlflow", "mlflow", "pip install mlflow")
+        self.module = _module("mlflow", "mlflow", f"{pip()} install mlflow")
         for name, value in _MLFLOW_PATIENCE.items():
             os.environ.setdefault(name, value)
 
@@ -97,7 +98,7 @@ class WeightsAndBiases:
     """A run of Weights & Biases, sent or kept offline as its own variables say."""
 
     def __init__(self, run: Path) -> None:
-        self.module = _module("wandb", "wandb", "pip install wandb")
+        self.module = _module("wandb", "wandb", f"{pip()} install wandb")
         self.folder = run
 
     def start(self, config: Config, name: str) -> None:

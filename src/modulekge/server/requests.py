@@ -6,19 +6,20 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from modulekge.answers.compound.asker import CompoundAnswers
 from modulekge.answers.compound.tokens import LONGEST as LONGEST_QUESTION
 from modulekge.answers.predictor import Known
 from modulekge.answers.questions import Answer, Question
 from modulekge.answers.type_constraints import Types
 from modulekge.choices import FEW, T_NORMS
 from modulekge.run.judgements import Judgement, Verdict
-from modulekge.server.views import LinkView
+from modulekge.server.views import LinkView, PredictionSetView
 
 MOST_ANSWERS = 500  # to a question
 MOST_QUESTIONS = 64  # in a request
 MOST_TRIPLES = 256  # scored in a request
 MOST_ITEMS = 1000  # on a page
-MOST_POINTS = 20_000  # on a map
+MOST_POINTS = 100_000  # on a map
 LONGEST = 1000  # characters of a name
 
 RunName = Annotated[str, Path(max_length=255, description="A run, as /api/v1/runs lists them.")]
@@ -80,15 +81,17 @@ class Predict(Body):
 
 
 class SetForTails(ForTails):
-    """(head, relation, ?), and which share of missing facts such sets shall hold."""
+    """(head, relation, ?), which share of missing facts such sets shall hold, and how many are listed."""
 
     coverage: float = Field(0.9, gt=0, lt=1)
+    limit: int = Field(20, ge=1, le=MOST_ITEMS)
 
 
 class SetForHeads(ForHeads):
-    """(?, relation, tail), and which share of missing facts such sets shall hold."""
+    """(?, relation, tail), which share of missing facts such sets shall hold, and how many are listed."""
 
     coverage: float = Field(0.9, gt=0, lt=1)
+    limit: int = Field(20, ge=1, le=MOST_ITEMS)
 
 
 QUESTION_KINDS = frozenset(
@@ -197,10 +200,50 @@ class Judgements:
 
 
 @dataclass(frozen=True)
+class Kept(Judgements):
+    """The judgements that were kept; one of an unknown name is not, and has a problem in ``errors``."""
+
+    errors: list[Problem | None]
+
+
+@dataclass(frozen=True)
 class Links:
-    """The triples that were asked about, in their order."""
+    """Triples with what is said of them, the best first."""
 
     links: list[LinkView]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The triples that were asked about, in their order; null, with a problem, for one of an unknown name."""
+
+    links: list[LinkView | None]
+    errors: list[Problem | None]
+
+
+@dataclass(frozen=True)
+class SetAnswer(PredictionSetView):
+    """A prediction set, and the question as it was understood."""
+
+    question: Asked
+
+
+@dataclass(frozen=True, repr=False)
+class CompoundAnswer(CompoundAnswers):
+    """Answers to a compound question, and the question."""
+
+    question: str
+
+
+@dataclass(frozen=True)
+class CompoundRow:
+    """An answer to a compound question, as a row of a table."""
+
+    rank: int
+    name: str
+    label: str
+    probability: float
+    known: bool
 
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {

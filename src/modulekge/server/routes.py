@@ -1,15 +1,15 @@
 """The routes of the API: thin and typed, around the service. Needs the extra 'serve'."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import fields
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import PlainTextResponse
 
-from modulekge.answers.compound.asker import CompoundAnswers
 from modulekge.answers.questions import Link, QuestionIds
 from modulekge.answers.type_constraints import Types
 from modulekge.explanations.relation_patterns import RelationPatterns
@@ -26,10 +26,13 @@ from modulekge.server.requests import (
     Answers,
     Ask,
     Asked,
+    CompoundAnswer,
+    CompoundRow,
     Explain,
     Health,
     Judged,
     Judgements,
+    Kept,
     Limit,
     Links,
     Offset,
@@ -37,6 +40,8 @@ from modulekge.server.requests import (
     Problem,
     RunName,
     Score,
+    Scored,
+    SetAnswer,
     SetForHeads,
     SetForTails,
     Text,
@@ -44,12 +49,12 @@ from modulekge.server.requests import (
 from modulekge.server.service import ServedRun, Service
 from modulekge.server.tables import TABLES, as_asked
 from modulekge.server.views import (
+    AlikeEntities,
     EntityCard,
     EntityItem,
     EntityMap,
     EntityPage,
     Neighbourhood,
-    PredictionSetView,
     RelationCard,
     RelationItem,
     RelationPage,
@@ -141,21 +146,34 @@ def asked_routes(service: Service) -> APIRouter:
         """
         return as_asked(request, await _predicted(service[run], asked), AnswerRow, _answer_rows)
 
-    @router.post("/{run}/ask")
-    async def ask(run: RunName, asked: Ask) -> CompoundAnswers:
+    @router.post("/{run}/ask", responses=TABLES, response_model=CompoundAnswer)
+    async def ask(request: Request, run: RunName, asked: Ask) -> Any:
         """The best answers to a question of several links, each with the links that speak for it."""
-        return await _soon(service[run].ask(asked.question, asked.k, asked.known, asked.t_norm, asked.types))
+        found = await _soon(service[run].ask(asked.question, asked.k, asked.known, asked.t_norm, asked.types))
+        answer = CompoundAnswer(**vars(found), question=asked.question)
+        return as_asked(request, answer, CompoundRow, _compound_rows)
 
     @router.post("/{run}/answer-set")
-    async def prediction_set(run: RunName, asked: SetForTails | SetForHeads) -> PredictionSetView:
+    async def prediction_set(run: RunName, asked: SetForTails | SetForHeads) -> SetAnswer:
         """A prediction set: if a fact is missing, it is among these in a share `coverage` of cases."""
-        return await _soon(service[run].prediction_set(asked.question(), asked.coverage))
+        lookup = service[run].lookup
+        question = lookup.question(asked.question())
+        found = await _soon(service[run].prediction_set(question, asked.coverage, asked.limit))
+        return SetAnswer(**vars(found), question=Asked(*lookup.named(question)))
 
-    @router.post("/{run}/score", responses=TABLES, response_model=Links)
+    @router.post("/{run}/score", responses=TABLES, response_model=Scored)
     async def score(request: Request, run: RunName, asked: Score) -> Any:
-        """Score, probability and ranks of triples."""
-        found = Links(await _soon(service[run].score(asked.triples)))
-        return as_asked(request, found, Link, lambda answer: answer.links)
+        """Score, probability and ranks of triples; one with an unknown name fails alone, unless all do."""
+        found = service[run].triples(asked.triples, "triples")
+        scored = await _soon(service[run].score_ids(_whole(found)))
+        links = iter(scored)
+        rows = [None if isinstance(each, UnknownFieldError) else next(links) for each in found]
+        return as_asked(
+            request,
+            Scored(rows, _problems(found)),
+            Link,
+            lambda answer: [each for each in answer.links if each is not None],
+        )
 
     @router.post("/{run}/explain")
     async def explain(run: RunName, asked: Explain) -> Explanation | PathExplanation:
@@ -193,6 +211,13 @@ def asked_routes(service: Service) -> APIRouter:
         )
         return as_asked(request, found, Link, lambda answer: answer.links)
 
+    @router.get("/{run}/alike")
+    async def alike(
+        run: RunName, name: Text, limit: Annotated[int, Query(ge=1, le=100)] = 10
+    ) -> AlikeEntities:
+        """The entities whose learned vectors are most like that of one."""
+        return await _soon(service[run].alike(name, limit))
+
     @router.get("/{run}/algebra")
     async def algebra(run: RunName) -> RelationPatterns:
         """What the relations are to each other: symmetric, inverse, composed. Computed once."""
@@ -202,7 +227,7 @@ def asked_routes(service: Service) -> APIRouter:
     async def entity_map(
         run: RunName, limit: Annotated[int, Query(ge=1, le=MOST_POINTS)] = 2000
     ) -> EntityMap:
-        """The best-connected entities on a plane, by their vectors' first two principal components."""
+        """The best-connected entities on a plane, those with like vectors together; found once."""
         return await _soon(service[run].map(limit))
 
     return router
@@ -211,11 +236,7 @@ def asked_routes(service: Service) -> APIRouter:
 async def _predicted(run: ServedRun, asked: Predict) -> Answers:
     """Answer the questions whose names are known."""
     found = run.questions([question.question() for question in asked.questions])
-    known = [question for question in found if isinstance(question, QuestionIds)]
-    errors = [question for question in found if isinstance(question, UnknownFieldError)]
-    if errors and not known:
-        raise errors[0]
-    rows = await _soon(run.predict(known, asked.k, asked.known, asked.types))
+    rows = await _soon(run.predict(_whole(found), asked.k, asked.known, asked.types))
     answers = iter(rows)
     named = run.lookup.named
     return Answers(
@@ -224,8 +245,29 @@ async def _predicted(run: ServedRun, asked: Predict) -> Answers:
             for q, given in zip(found, asked.questions, strict=True)
         ],
         [next(answers) if isinstance(question, QuestionIds) else [] for question in found],
-        [None if isinstance(q, QuestionIds) else Problem(str(q), q.field) for q in found],
+        _problems(found),
     )
+
+
+def _whole(found: Sequence[T | UnknownFieldError]) -> list[T]:
+    """Return what was found; where every name is unknown, raise the first problem."""
+    whole = [each for each in found if not isinstance(each, UnknownFieldError)]
+    errors = [each for each in found if isinstance(each, UnknownFieldError)]
+    if errors and not whole:
+        raise errors[0]
+    return whole
+
+
+def _problems(found: Sequence[Any]) -> list[Problem | None]:
+    """Return what is wrong with each item, None where nothing is."""
+    return [Problem(str(each), each.field) if isinstance(each, UnknownFieldError) else None for each in found]
+
+
+def _compound_rows(found: CompoundAnswer) -> Iterator[dict[str, Any]]:
+    """Yield every answer, without the links that speak for it."""
+    columns = [field.name for field in fields(CompoundRow)]
+    for answer in found.answers:
+        yield {name: getattr(answer, name) for name in columns}
 
 
 def _answer_rows(found: Answers) -> Iterator[dict[str, Any]]:
@@ -240,10 +282,18 @@ def judgement_routes(service: Service) -> APIRouter:
     router = APIRouter(prefix="/api/v1/runs", responses=PROBLEMS, dependencies=_CHECKS, tags=["judgements"])
 
     @router.post("/{run}/judgements")
-    async def judge(run: RunName, judged: Judged) -> Judgements:
-        """Accept or reject links, with a reason; kept beside the run, with the probability at this time."""
+    async def judge(run: RunName, judged: Judged) -> Kept:
+        """Accept or reject links, with a reason; kept beside the run, with the probability at this time.
+
+        One with an unknown name fails alone, unless all do.
+        """
         verdicts = [((j.head, j.relation, j.tail), j.verdict, j.reason) for j in judged.judgements]
-        return Judgements(await _soon(service[run].judge(verdicts, judged.by)))
+        found = service[run].triples([triple for triple, _, _ in verdicts], "judgements")
+        _whole(found)
+        kept = [
+            each for each, ids in zip(verdicts, found, strict=True) if not isinstance(ids, UnknownFieldError)
+        ]
+        return Kept(await _soon(service[run].judge(kept, judged.by)), _problems(found))
 
     @router.get("/{run}/judgements", responses=TABLES, response_model=Judgements)
     async def judgements(request: Request, run: RunName) -> Any:

@@ -17,18 +17,19 @@ from modulekge.answers.predictor import Known, Predictor
 from modulekge.answers.questions import Answer, Question, QuestionIds
 from modulekge.answers.type_constraints import Types, check_types
 from modulekge.errors import RunError, unknown
-from modulekge.explanations.explanation import explain_ids
+from modulekge.explanations.explanation import alike, explain_ids
 from modulekge.explanations.relation_patterns import RelationPatterns, relation_patterns
 from modulekge.explanations.values import Explanation, PathExplanation
 from modulekge.run.judgements import Judgement, Verdict, keep_judgements, read_judgements
 from modulekge.run.run import Run, load
 from modulekge.server.about import relation_card, run_detail, run_summary
 from modulekge.server.batching import Batcher, BatchStats
+from modulekge.server.entity_map import MapMaker, places_of
 from modulekge.server.links import found_links, link_views, new_links
 from modulekge.server.lookup import Lookup, UnknownFieldError
 from modulekge.server.neighbourhood import Neighbours
-from modulekge.server.projection import MapMaker
 from modulekge.server.views import (
+    AlikeEntities,
     EntityMap,
     LinkView,
     Neighbourhood,
@@ -42,7 +43,6 @@ BATCH = 64  # questions that are answered at once
 _WAITING = 1024  # questions that may wait
 _CALLS = 64  # all else that may wait
 _MOST_SCORES = 1 << 31  # worked out for a compound question, while other calls wait
-_LISTED = 1000  # answers of a set
 
 T = TypeVar("T")
 Watch = Callable[[BatchStats], None]
@@ -105,7 +105,7 @@ class ServedRun:
 
     @cached_property
     def _map(self) -> MapMaker:
-        return MapMaker.of(self.run.embedding.entities(), self.lookup)
+        return MapMaker(self.lookup, places_of(self.run))
 
     @cached_property
     def _algebra(self) -> RelationPatterns:
@@ -188,14 +188,13 @@ class ServedRun:
                 found[i][j] = row[: batch[i].k]
         return found
 
-    def prediction_set(self, question: Question, coverage: float) -> "Future[PredictionSetView]":
-        """Return a prediction set of this coverage."""
-        asked = self.lookup.question(question)
-        return self.later(lambda: self._answer_set(asked, coverage))
+    def prediction_set(self, asked: QuestionIds, coverage: float, limit: int) -> "Future[PredictionSetView]":
+        """Return a prediction set of this coverage, of which so many answers are listed."""
+        return self.later(lambda: self._answer_set(asked, coverage, limit))
 
-    def _answer_set(self, asked: QuestionIds, coverage: float) -> PredictionSetView:
+    def _answer_set(self, asked: QuestionIds, coverage: float, limit: int) -> PredictionSetView:
         found = self.predictor.prediction_set_of_ids(asked, coverage)
-        listed = vars(found) | {"answers": found.answers[:_LISTED]}
+        listed = vars(found) | {"answers": found.answers[:limit]}
         return PredictionSetView(**listed, size=len(found.answers), everything=found.everything)
 
     def ask(
@@ -208,8 +207,24 @@ class ServedRun:
     def score(self, triples: Sequence[tuple[str, str, str]]) -> "Future[list[LinkView]]":
         """Return how probable triples are, and how they rank."""
         found = [self.lookup.triple(triple, f"triples[{i}].") for i, triple in enumerate(triples)]
-        ids = torch.tensor(found, dtype=torch.long).view(-1, 3)
+        return self.score_ids(found)
+
+    def score_ids(self, triples: Sequence[tuple[int, int, int]]) -> "Future[list[LinkView]]":
+        """Return how probable triples of known names are, and how they rank."""
+        ids = torch.tensor(triples, dtype=torch.long).view(-1, 3)
         return self.later(lambda: link_views(self.predictor, ids))
+
+    def triples(
+        self, triples: Sequence[tuple[str, str, str]], part: str
+    ) -> list[tuple[int, int, int] | UnknownFieldError]:
+        """Find the names of triples; an error in the place of one that has an unknown name."""
+        return [self._triple(triple, f"{part}[{i}].") for i, triple in enumerate(triples)]
+
+    def _triple(self, triple: tuple[str, str, str], place: str) -> tuple[int, int, int] | UnknownFieldError:
+        try:
+            return self.lookup.triple(triple, place)
+        except UnknownFieldError as error:
+            return error
 
     def judge(
         self, verdicts: Sequence[tuple[tuple[str, str, str], Verdict, str]], by: str
@@ -289,6 +304,16 @@ class ServedRun:
     def map(self, limit: int) -> "Future[EntityMap]":
         """Return the best-connected entities on a plane."""
         return self.later(lambda: self._map.of_best(limit))
+
+    def alike(self, name: str, limit: int) -> "Future[AlikeEntities]":
+        """Return the entities whose vectors are most like that of one."""
+        entity = self.lookup.find_entity(name, "name")
+
+        def find() -> AlikeEntities:
+            table = self._on_cpu.embedding.entities()
+            return AlikeEntities(self.lookup.item(entity).name, [*alike(self._on_cpu, table, entity, limit)])
+
+        return self.later(find)
 
     def algebra(self) -> "Future[RelationPatterns]":
         """Return what the relations are to each other; found once."""

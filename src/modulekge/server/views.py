@@ -6,6 +6,7 @@ from modulekge.answers.questions import Answer, Link
 from modulekge.data.benchmarks import Split
 from modulekge.evaluation.reliability import Accuracy, Coverage, Reliability
 from modulekge.evaluation.report import Metrics, Protocol
+from modulekge.explanations.values import Neighbour
 from modulekge.server.facts import Direction
 
 Setting = bool | int | float | str | list[float]
@@ -190,7 +191,7 @@ class EntityCard(EntityItem):
 
 @dataclass(frozen=True)
 class PredictionSetView:
-    """A prediction set: of missing facts, a share ``coverage`` lies in such sets; a thousand are listed."""
+    """A prediction set: of missing facts, a share ``coverage`` lies in such sets; the best are listed."""
 
     answers: list[Answer]
     size: int  # of the set
@@ -235,28 +236,33 @@ class Neighbourhood:
 
 @dataclass(frozen=True)
 class MapGroup:
-    """Entities that occur most with one relation in one direction; ``name`` is how points refer to it."""
+    """Entities that occur most with one relation in one direction."""
 
-    name: str
     relation: Name
     direction: Direction
     points: int
 
 
 @dataclass(frozen=True)
-class MapPoint(Name):
-    """An entity on the map; ``group`` is the name of its group, None where it has no facts."""
+class AlikeEntities:
+    """The entities whose vectors are most like that of one, the most alike first."""
 
-    x: float
-    y: float
-    group: str | None
+    name: str
+    items: list[Neighbour]
 
 
 @dataclass(frozen=True)
 class EntityMap:
-    """The best-connected entities on a plane, and their groups, the largest first."""
+    """The best-connected entities on a plane, column by column, and their groups, the largest first.
 
-    points: list[MapPoint]
+    ``group`` is the place of each entity's group among ``groups``, -1 where it has no facts.
+    """
+
+    names: list[str]
+    labels: list[str]
+    x: list[float]
+    y: list[float]
+    group: list[int]
     groups: list[MapGroup]
 
 

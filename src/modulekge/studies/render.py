@@ -1,5 +1,6 @@
 """A study as Markdown, CSV and pictures."""
 
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean
@@ -50,14 +51,20 @@ def line_cells(line: Line) -> tuple[str, ...]:
 
 
 def markdown(study: Study, lines: Iterable[Line]) -> str:
-    """The table, with what its verdicts mean."""
-    table = markdown_table([_COLUMNS, *((*c[:-1], f"`{c[-1]}`") for c in map(line_cells, lines))])
+    """The table, with what its verdicts mean; what nobody has a figure of is counted below it."""
+    lines = list(lines)
+    shown = [line for line in lines if line.ours or line.paper is not None]
+    missing = [line for line in lines if line not in shown]
+    table = markdown_table([_COLUMNS, *((*c[:-1], f"`{c[-1]}`") for c in map(line_cells, shown))])
     note = (
         "Filtered ranks of test, both directions, BOTTOM ties, the weights that were best on valid. PASS: "
         "the mean over seeds reaches the paper's figure to its last digit. Intervals are over seeds "
         f"(Student's t){'' if study.relations else ', or over triples (bootstrap) where there is one seed'}."
     )
-    return f"# {study.title}\n\n{note}\n\n{table}"
+    left = {line.command: line.dataset for line in missing}
+    counts = ", ".join(f"{count} on {data}" for data, count in Counter(left.values()).items())
+    more = f"\nNot run yet: {counts}. `modulekge reproduce {study.name}` runs them.\n" if left else ""
+    return f"# {study.title}\n\n{note}\n\n{table}{more}"
 
 
 def draw(study: Study, lines: list[Line], found: dict[Cell, Result]) -> Any:

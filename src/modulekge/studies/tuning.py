@@ -17,7 +17,8 @@ import torch
 
 from modulekge.config import holds, merge, nested, write_config
 from modulekge.data.dataset import Dataset
-from modulekge.errors import ConfigError, ModulekgeError, RunError, TrainingError, to_install
+from modulekge.errors import ConfigError, ModulekgeError, RunError, TrainingError
+from modulekge.installation import to_install
 from modulekge.run.checkpoint import begin
 from modulekge.run.estimate import reckoned
 from modulekge.run.files import write_file

@@ -2,7 +2,7 @@
 
 import torch
 from jaxtyping import Int
-from torch import Tensor, nn, optim
+from torch import Tensor, nn
 
 from modulekge.config import Config
 from modulekge.machine import repeatable
@@ -12,6 +12,7 @@ from modulekge.training.losses import LOSSES, Answers, average
 from modulekge.training.questions import Draw, Questions, answers_of
 from modulekge.training.step import asked
 
+_EPSILON = 1e-10
 _MOST_OLD, _DRAWN_OLD = 8192, 4096  # old entities up to which all are scored, and how many else
 
 
@@ -39,16 +40,16 @@ class Fold:
             table.requires_grad_()
         rows = (model.entity_scalar, model.entity_vector, model.entity_bias)
         self._rows = [nn.Parameter(table[self._first :].clone()) for table in rows]
-        self._optimizer = optim.Adagrad([t for t in (*self._rows, *self._relations) if t.numel()], lr=rate)
+        tables = (table for table in (*self._rows, *self._relations) if table.numel())
+        self._sums, self._rate = {table: torch.zeros_like(table.data) for table in tables}, rate
         befores, halves = (old.relation_scaling, old.relation_rotation), 1 if model.tied else 2
         for table, before in zip(self._relations, befores, strict=True):  # reciprocals follow all relations
             for part, known in zip(self.sum(table).chunk(halves), before.chunk(halves), strict=True):
                 part[: len(known)] = torch.inf  # with which a row does not move
 
-    def sum(self, table: Tensor) -> Tensor:
+    def sum(self, table: nn.Parameter) -> Tensor:
         """Return the squared gradients of a table so far; of one without numbers, nothing."""
-        total: Tensor = self._optimizer.state[table]["sum"] if table.numel() else table.detach()
-        return total
+        return self._sums[table] if table.numel() else table.detach()
 
     def begin(self, epoch: int) -> None:
         """Draw from here on what belongs to this epoch."""
@@ -79,11 +80,19 @@ class Fold:
             scores = scores.index_put((answers.rows, answers.columns), kept)
         weights = None if questions.weights is None else questions.weights[rows]
         value = average(LOSSES[config.loss.kind](scores, answers, config.loss), weights) + rest
-        self._optimizer.zero_grad()
         value.backward()
         self._add(ids, few)
-        self._optimizer.step()
+        self._step()
         return value.detach()
+
+    @torch.no_grad()
+    def _step(self) -> None:
+        r"""$G \mathrel{+}= g^2$, $x \mathrel{-}= \eta\, g / (\sqrt G + \epsilon)$: Adagrad."""
+        for table, total in self._sums.items():
+            if table.grad is not None:
+                total.addcmul_(table.grad, table.grad)
+                table.addcdiv_(table.grad, total.sqrt().add_(_EPSILON), value=-self._rate)
+                table.grad = None
 
     def finish(self) -> dict[str, Tensor]:
         """Put the rows into the model; return the squared gradients of every table, 0 where nothing moved."""

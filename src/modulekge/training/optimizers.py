@@ -1,6 +1,6 @@
 """Optimisers with a state that can be written down, and the precision of matrix products."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from math import cos, pi
 
@@ -96,19 +96,39 @@ def state_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
     }
 
 
-def load_state(model: nn.Module, optimizer: Optimizer, tensors: dict[str, Tensor]) -> bool:
-    """Give an optimiser back the memory that :func:`state_tensors` took from it; say whether it fits."""
+def fresh_state(model: nn.Module, config: TrainConfig) -> dict[str, Tensor]:
+    """Return what a new optimiser remembers: sums of 0 for Adagrad, nothing yet for Adam.
+
+    Without making one: the first optimiser of a process makes PyTorch import its compiler.
+    """
+    state: dict[str, Tensor] = {}
+    for name, table in model.named_parameters():
+        if config.optimizer == "adagrad" and table.numel():
+            state |= {f"{name}.step": torch.tensor(0.0), f"{name}.sum": torch.zeros_like(table.data)}
+    return state
+
+
+def fits(model: nn.Module, state: Mapping[str, Tensor], needed: Collection[str]) -> bool:
+    """Say whether a memory is of this model's tables, and has what is needed."""
     tables = dict(model.named_parameters())
-    if state_tensors(model, optimizer).keys() - tensors.keys():
-        return False
-    for key, value in tensors.items():
+    for key, value in state.items():
         owner, _, quantity = key.rpartition(".")
         table = tables.get(owner)
         if table is None or quantity not in _SHAPES or not value.is_floating_point():
             return False
         if value.shape != (table.shape if _SHAPES[quantity] is None else _SHAPES[quantity]):
             return False
-        optimizer.state[table][quantity] = value.to(table.device)
+    return set(needed) <= set(state)
+
+
+def load_state(model: nn.Module, optimizer: Optimizer, state: Mapping[str, Tensor]) -> bool:
+    """Give an optimiser back the memory that :func:`state_tensors` took from it; say whether it fits."""
+    if not fits(model, state, state_tensors(model, optimizer)):
+        return False
+    tables = dict(model.named_parameters())
+    for key, value in state.items():
+        owner, _, quantity = key.rpartition(".")
+        optimizer.state[tables[owner]][quantity] = value.to(tables[owner].device)
     return True
 
 

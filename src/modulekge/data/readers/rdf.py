@@ -13,7 +13,8 @@ from typing import Any, Literal, NamedTuple
 from modulekge.data.readers.labels import Kind
 from modulekge.data.readers.lines import LONGEST, open_bytes
 from modulekge.data.readers.tables import Graph, gathered
-from modulekge.errors import DataError, to_install
+from modulekge.errors import DataError
+from modulekge.installation import to_install
 from modulekge.wording import counted
 
 Syntax = Literal["N_TRIPLES", "TURTLE"]

@@ -2,54 +2,64 @@
 
 import { go, href, turnInto } from "./address.js";
 import { get, of } from "./api.js";
-import { choice, count, el, entityLink, link, percent, section, svg, toggle, words } from "./dom.js";
+import { choice, count, el, entityLink, link, percent, svg, toggle, words } from "./dom.js";
 
 const KNOWN = 24; // facts, until more are asked for
 const MOST = 192;
 const PREDICTED = 8;
 const ROW = 24; // height of a line of text, so that labels never lie over each other
-const OPENED = 4; // entities whose neighbourhood is shown besides, the last ones
+const OPENED = 6; // entities whose neighbourhood is shown, too, the last ones
+const KNOWN_BEYOND = 6, PREDICTED_BEYOND = 2; // links of each of these
+const WIDE = 820; // what two hops need
+const INDENT = 30; // of what is beyond an entity
 const LETTER = 7.4; // width of a letter of a label, about
 
-/** Show an entity amid its facts and its most probable new links. */
+/** Show an entity amid its facts and its most probable new links; of those that are opened, what is around them, too. */
 export async function show({ run, params, signal }) {
   const types = params.types === "any" ? "any" : "constrained";
   const most = Math.min(MOST, Number.parseInt(params.known, 10) || KNOWN);
-  const names = [params.name ?? "", ...opened(params)];
-  const only = params.relation ? { relation: params.relation } : {};
-  const asked = (name) => get(of(run, "neighbours"), { name, known: most, predicted: PREDICTED, types, ...only }, signal);
-  const [card, ...around] = await Promise.all([
-    get(of(run, "entity"), { name: names[0], limit: 1 }, signal), ...names.map(asked),
+  const name = params.name ?? "", names = opened(params), only = params.relation ? { relation: params.relation } : {};
+  const [card, { nodes, links }, ...further] = await Promise.all([
+    get(of(run, "entity"), { name, limit: 1 }, signal),
+    get(of(run, "neighbours"), { name, known: most, predicted: PREDICTED, types, ...only }, signal),
+    ...names.map((each) => get(of(run, "neighbours"), { name: each, known: KNOWN_BEYOND, predicted: PREDICTED_BEYOND, types }, signal)),
   ]);
-  const same = { ...params, run: run.name };
-  const open = (name) => href("around", { ...same, open: JSON.stringify([...new Set([...names.slice(1), name])]) });
-  const close = (name) => href("around", { ...same, open: listOf(names.slice(1).filter((each) => each !== name)) });
-  const figures = around.map(({ nodes, links }) => figureOf(run, nodes, links, { open, signal }));
-  const [{ nodes: [centre], links }] = around;
+  const same = { ...params, run: run.name }, [centre] = nodes;
+  const beyond = new Map(further.map((found) => [found.nodes[0].name, endsOf(found, centre.name)]));
+  const toggled = (each) => (beyond.has(each) ? names.filter((other) => other !== each) : [...names, each].slice(-OPENED));
+  const open = (each) => href("around", { ...same, open: listOf(toggled(each)) });
   const predicted = links.filter(({ known }) => !known).length, known = links.length - predicted;
+  const nearest = [...new Set(links.filter((each) => each.known).map(({ head, tail }) => (head === centre.name ? tail : head)))].slice(0, OPENED);
   return {
     title: `Around ${centre.label}`,
     said: `${count(known, "fact")} and ${count(predicted, "predicted link")} around ${centre.label}`,
     body: [
       el("h1", "Around ", entityLink(run, centre.name, centre.label)),
+      el("div.tools", relationChoice(card, params, same),
+        toggle("two-hops", "Two hops", names.length > 0, (on) => go("around", { ...same, open: on ? listOf(nearest) : null })),
+        toggle("any-type", "Predict entities of any type, also what does not fit", types === "any",
+          (on) => go("around", { ...same, types: on ? "any" : null }))),
       ...(links.length
-        ? [legend(known, predicted, known === most ? centre.degree : null), figures[0], known === most && most < MOST
-          ? el("p", el("button.plain", { id: "more", onclick: () => turnInto("around", { ...params, known: 2 * most }) },
-            "Show more facts"))
-          : null]
+        ? [legend(known, predicted, known === most ? centre.degree : null),
+          figureOf(run, nodes, links, { open, beyond, signal }), known === most && most < MOST
+            ? el("p", el("button.plain", { id: "more", onclick: () => turnInto("around", { ...params, known: 2 * most }) },
+              "Show more facts"))
+            : null]
         : [el("p.notice", "Nothing is known around it, and nothing predicted.")]),
-      around.slice(1).map(({ nodes: [{ name, label }] }, i) => section(
-        el("span", "and around ", entityLink(run, name, label), " ",
-          el("a.quiet", { href: close(name), "aria-label": `close ${label}` }, "close")), figures[i + 1])),
-      el("div.tools", relationChoice(card, params, same), toggle("any-type", "Predict entities of any type, also what does not fit", types === "any",
-        (on) => go("around", { ...params, run: run.name, types: on ? "any" : null }))),
-      el("p.quiet", "Click an entity to see what is around it, too; the one in the middle opens its card. ",
+      el("p.quiet", "Click an entity to see what is around it, too, and again to close it; the one in the middle opens its card. ",
         link("map", { run: run.name, name: centre.name }, "See it on the map")),
     ],
   };
 }
 
-/** Return the entities whose neighbourhood is opened besides. */
+/** Return what is around an entity, but for one that is drawn already. */
+function endsOf({ nodes, links }, without) {
+  const byName = new Map(nodes.map((node) => [node.name, node])), [{ name }] = nodes;
+  return links.map((each) => ({ ...each, out: each.head === name, node: byName.get(each.head === name ? each.tail : each.head) }))
+    .filter(({ node }) => node && node.name !== without && node.name !== name);
+}
+
+/** Return the entities whose neighbourhood is shown, too. */
 function opened({ open }) {
   try {
     const names = JSON.parse(open ?? "[]");
@@ -73,12 +83,13 @@ function relationChoice({ facts }, params, same) {
 }
 
 /** Return the drawing of an entity amid its links, as wide as there is room. */
-function figureOf(run, nodes, links, { open, signal }) {
+function figureOf(run, nodes, links, { open, beyond, signal }) {
   const byName = new Map(nodes.map((node) => [node.name, node])), [centre] = nodes;
-  const groups = grouped(links, centre.name, byName), figure = el("figure.neighbourhood.panel");
+  const groups = grouped(links, centre.name, byName, beyond), figure = el("figure.neighbourhood.panel");
   new ResizeObserver(([entry], observer) => {
     if (signal.aborted) return observer.disconnect();
     figure.replaceChildren(drawing(run, centre, groups, entry.contentRect.width, open));
+    figure.scrollLeft = (figure.scrollWidth - figure.clientWidth) / 2;
   }).observe(figure);
   return figure;
 }
@@ -93,42 +104,54 @@ function legend(known, predicted, all) {
 }
 
 /** Return the links of the centre by relation and direction: what stands together on the drawing. */
-function grouped(links, centre, byName) {
-  const groups = new Map();
+function grouped(links, centre, byName, beyond) {
+  const groups = new Map(), shown = new Set();
   for (const link of links) {
     const out = link.head === centre, other = out ? link.tail : link.head;
     if (!out && link.tail !== centre) continue;
     const key = `${out} ${link.relation}`;
     if (!groups.has(key)) groups.set(key, { name: words(link.label), out, ends: [] });
-    groups.get(key).ends.push({ ...link, node: byName.get(other) });
+    groups.get(key).ends.push({ ...link, node: byName.get(other), beyond: shown.has(other) ? [] : beyond.get(other) ?? [] });
+    if (beyond.has(other)) shown.add(other); // what stands in several relations is opened once
   }
   return [...groups.values()];
 }
 
 /** Return groups in two columns of nearly equal height; a group that does not fit goes on in the other. */
 function columns(groups) {
-  const rows = groups.flatMap((group) => [{ group }, ...group.ends.map((end) => ({ group, end }))]);
+  const rows = groups.flatMap((group) => [{ group }, ...group.ends.flatMap((end) =>
+    [{ group, end }, ...end.beyond.map((child) => ({ group, end: child, child: true }))])]);
   let half = Math.ceil(rows.length / 2);
   if (rows[half - 1]?.end === undefined) half -= 1; // a heading never ends a column
   const right = rows.slice(0, half), left = rows.slice(half);
+  while (left[0]?.child) right.push(left.shift()); // what is beyond an entity stays with it
   if (left[0]?.end) left.unshift({ group: left[0].group });
   return [right, left];
 }
 
-function drawing(run, centre, groups, width, open) {
+function drawing(run, centre, groups, given, open) {
+  const far = groups.some(({ ends }) => ends.some(({ beyond }) => beyond.length));
+  const width = far ? Math.max(WIDE, given) : given; // else one scrolls
   const sides = columns(groups);
   const height = ROW * (Math.max(...sides.map((rows) => rows.length)) + 2);
   const middle = { x: width / 2, y: height / 2 };
-  const reach = Math.max(46, Math.min(0.3 * width, width / 2 - 18 * LETTER));
-  const room = Math.floor((width / 2 - reach - 10) / LETTER);
+  const reach = Math.max(46, Math.min((far ? 0.15 : 0.3) * width, width / 2 - 18 * LETTER));
+  const room = Math.floor((width / 2 - reach - 16) / LETTER);
   const edges = svg("g"), nodes = svg("g");
   sides.forEach((rows, i) => {
     const side = i === 0 ? 1 : -1, top = middle.y - (ROW * (rows.length - 1)) / 2;
-    rows.forEach(({ group, end }, j) => {
+    let parent;
+    rows.forEach(({ group, end, child }, j) => {
       const y = top + ROW * j, bend = (y - middle.y) / (0.62 * height);
       const at = { x: middle.x + side * reach * Math.sqrt(1 - bend * bend), y };
       if (!end) nodes.append(heading(group, at, side, room));
+      else if (child) {
+        const there = { x: parent.x + side * INDENT, y };
+        edges.append(svg(end.known ? "path.edge" : "path.edge.predicted", { d: `M${parent.x} ${parent.y}V${y}H${there.x}` }));
+        nodes.append(neighbour((name) => href("around", { run: run.name, name }), end, there, side, room - INDENT / LETTER, wordsOf(end)));
+      }
       else {
+        parent = at;
         edges.append(edge(middle, at, end));
         nodes.append(neighbour(open, end, at, side, room));
       }
@@ -153,13 +176,19 @@ function edge(from, to, { known, probability }) {
   return path;
 }
 
-function neighbour(open, { node, known, probability }, { x, y }, side, room) {
+/** Return the relation of what is beyond an entity, as it reads from there. */
+function wordsOf({ label, out }) {
+  return out ? `${words(label)} → ` : `← ${words(label)} `;
+}
+
+function neighbour(open, { node, known, probability }, { x, y }, side, room, before = "") {
   const chance = known || probability === null ? "" : percent(probability);
-  const words = known ? `${node.label}, known` : `${node.label} ${chance}, predicted`;
+  const said = known ? `${node.label}, known` : `${node.label} ${chance}, predicted`;
   const text = svg("text", { x: x + side * 10, y: y + 4.5, "text-anchor": anchor(side) },
-    short(node.label, chance ? room - 5 : room),
+    before && svg("tspan.relation", short(before, Math.floor(room / 2))),
+    short(node.label, Math.max(4, Math.floor(room - (chance ? 5 : 0) - Math.min(before.length, room / 2)))),
     chance && svg("tspan.probability", ` ${chance}`));
-  return svg("a", { href: open(node.name) }, svg("title", words),
+  return svg("a", { href: open(node.name) }, svg("title", said),
     svg(known ? "circle.node" : "circle.node.predicted", { cx: x, cy: y, r: 5 }), text);
 }
 

@@ -160,7 +160,7 @@ function plain({ head, relation, tail }) {
 }
 
 function answerSet(run, question, signal) {
-  const load = () => post(of(run, "answer-set"), { ...question, coverage: COVERAGE }, signal);
+  const load = () => post(of(run, "answer-set"), { ...question, coverage: COVERAGE, limit: NAMED }, signal);
   return later(load, (set) => el("p.set", setWords(run, set)), { signal, waiting: "Weighing…" });
 }
 

@@ -23,7 +23,7 @@ export function askBox({ run, fail, given = {} }) {
     input.id = `ask-${part}`;
     input.value = given[part]?.label ?? "";
     input.addEventListener("input", () => delete chosen[part]);
-    return { part, box, input };
+    return { part, box: el("div.titled", el("span", { "aria-hidden": "true" }, label), box), input };
   });
 
   /** What is typed and not chosen counts as it stands; the server knows labels, too. */

@@ -15,6 +15,12 @@ export async function show({ run, signal, fail }) {
   const title = "Many questions at once";
   const text = el("textarea", { id: "lines", rows: 8, spellcheck: "false", placeholder: "France\tborders\t?" });
   const found = el("div", { role: "status" }), button = el("button.main", { id: "ask" }, "Ask");
+  const file = el("input", { type: "file", accept: ".csv,.tsv,.txt,text/plain,text/csv", onchange: read });
+  async function read() {
+    if (!file.files.length) return;
+    text.value = await file.files[0].text();
+    ask();
+  }
   async function ask(event) {
     event?.preventDefault();
     const lines = text.value.split("\n").map((line) => line.trim()).filter(Boolean).slice(0, MOST);
@@ -38,7 +44,8 @@ export async function show({ run, signal, fail }) {
       el("h1", title),
       el("form.panel", { onsubmit: ask, "aria-label": "Questions" },
         el("label.text", { for: "lines" }, "One question a line: start, relation, end, with “?” for what is asked"),
-        text, el("p.quiet", "Parts are separated by tabs, or by commas: copy them from a spreadsheet."), button),
+        text, el("p.quiet", "Parts are separated by tabs, or by commas: copy them from a spreadsheet."),
+        el("div.tools", button, el("label.asked", el("span", "or a file"), file))),
       found,
     ],
   };

@@ -59,7 +59,7 @@ function answersTo(run, params, wrong, signal) {
   const draw = (found) => {
     if (found.refused) return refuse(wrong, params.q, found.refused);
     summary.textContent = summaryOf(found, params);
-    return answers(run, params, found, k);
+    return answers(run, params, found, k, signal);
   };
   return [summary, later(load, draw, { signal, waiting: "Working out the answers…" })];
 }
@@ -86,23 +86,23 @@ function summaryOf({ answers: { length }, possible, threshold }, params) {
   return `${length ? (possible === null ? best : all) : `No ${kind}s`}; ${least}.`;
 }
 
-function answers(run, params, { answers: found, possible, probabilities }, k) {
+function answers(run, params, { answers: found, possible, probabilities }, k, signal) {
   const onclick = () => turnInto("compound", { ...params, run: run.name, k: 2 * k });
   const more = found.length === k && k < MOST && found.length !== possible;
   return [
     probabilities === "calibrated" ? null
       : missing("has no calibrated probabilities yet", `modulekge calibrate ${run.name}`, "makes them"),
     found.length ? legend(found) : null,
-    found.length ? el("ol.answers.compound", found.map((answer) => row(run, answer))) : null,
+    found.length ? el("ol.answers.compound", found.map((answer) => row(run, answer, signal))) : null,
     more ? el("p", el("button.plain", { id: "more", onclick }, "Show more answers")) : null,
   ].filter(Boolean);
 }
 
-function row(run, answer) {
+function row(run, answer, signal) {
   const { rank, name, label, known, probability } = answer, text = percent(probability);
   return el("li",
     el("span.rank", `${rank}`),
     el("span.answer", entityLink(run, name, label), known ? el("span.mark", "known") : el("span.mark.new", "new")),
     el("span.chance", bar(probability, { words: `probability ${text}` }), el("span", text)),
-    witness(run, answer));
+    witness(run, answer, signal));
 }

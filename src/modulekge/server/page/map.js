@@ -1,71 +1,106 @@
-// The map: entities on the plane on which their vectors differ most, coloured by what they occur in.
+// The map: entities on a plane where those with like vectors lie together, coloured by what they occur in.
 
 import { go } from "./address.js";
-import { getOnce, of } from "./api.js";
-import { count, el, entityLink, words } from "./dom.js";
+import { get, getOnce, of } from "./api.js";
+import { count, el, entityLink, figure, later, link, section, words } from "./dom.js";
+import { letMove, lying, onCanvas, STEP, zoomBy } from "./moving.js";
+import { channels, paint, thinned } from "./scatter.js";
 import { searchBox } from "./search.js";
-import { STEP, letMove, onCanvas, zoomBy } from "./moving.js";
 
-const POINTS = 2000;
+const POINTS = 100_000;
 const COLOURS = 8; // groups with a colour of their own; the others share one more
 const NAMED = 40; // labels on the map at most
+const TRIED = 400; // entities whose labels are tried
 const LISTED = 50; // entities of a group in the list
+const ALIKE = 12; // entities most like the one that is marked
 const CLOSE = 4; // the zoom at which one entity is shown
+const LARGE = 3.6, SMALL = 1.3; // radius of a point, in pixels
+const FEW = 2000; // points that are large without zooming
+const FAINT = 0.12;
 const KEYS = "arrows move, plus and minus zoom, Enter opens the entity in the middle";
 
-/** Show the best-connected entities; the one of the address is in the middle. */
+/** Show the entities; the one of the address is in the middle. */
 export async function show({ run, params, signal, fail }) {
-  const { points, groups } = await getOnce(of(run, "map"), { limit: POINTS });
-  const marked = points.find(({ name }) => name === params.name);
+  const { groups, ...columns } = await getOnce(of(run, "map"), { limit: POINTS });
+  const plane = planeOf(columns), total = plane.names.length;
+  const found = params.name === undefined ? -1 : plane.names.indexOf(params.name);
+  const marked = found < 0 ? undefined : found;
   const canvas = el("canvas", { tabindex: 0, role: "application", "aria-label": `Map of entities: ${KEYS}` });
   const tip = el("div.tip", { role: "status", hidden: true });
-  const { x, y } = marked ?? { x: 0, y: 0 };
-  const state = { x, y, zoom: marked ? CLOSE : 1, active: marked, only: null };
+  const [x, y] = marked === undefined ? [0, 0] : [plane.x[marked], plane.y[marked]];
+  const state = { x, y, zoom: marked === undefined ? 1 : CLOSE, active: marked, only: null };
   const swatches = Array.from({ length: COLOURS + 1 }, (_, i) => el("span", { class: `swatch g${i}` }));
-  const draw = () => drawMap(canvas, tip, points, state, { marked, colours: coloursOf(groups, swatches) });
+  const draw = oncePerFrame(() => drawMap(canvas, tip, plane, state, { marked, swatches }));
   const choose = (group) => {
     state.only = state.only === group ? null : group;
     draw();
     return state.only;
   };
-  const open = ({ name }) => go("entity", { run: run.name, name });
-  letMove(canvas, points, state, draw, open);
+  letMove(canvas, plane, state, draw, (i) => go("entity", { run: run.name, name: plane.names[i] }));
   new ResizeObserver((_, observer) => (signal.aborted ? observer.disconnect() : draw())).observe(canvas);
   document.addEventListener("theme", draw, { signal });
   return {
     title: "Entity map",
-    said: `Map of ${count(points.length, "entity", "entities")}`,
+    said: `Map of ${count(total, "entity", "entities")}`,
     body: [
       el("h1", "Entity map"),
-      explanation(run, points, params.name && !marked),
+      explanation(run, total, params.name !== undefined && marked === undefined),
       el("div.map-find", searchBox({
         run: () => run, fail, choose: ({ name }) => go("map", { run: run.name, name }),
         label: "Find on the map", placeholder: "Find on the map",
       })),
-      legend(groups, points.length, swatches, choose),
+      legend(groups, total, swatches, choose),
       el("div.map.panel", canvas, tip, zoomButtons(state, draw)),
-      asList(run, points, groups),
+      marked === undefined ? null : alike(run, plane.names[marked], plane.labels[marked], signal),
+      asList(run, plane, groups),
     ],
   };
 }
 
-function explanation(run, points, missing) {
-  const all = count(points.length, "entity", "entities");
-  const some = points.length < run.entities ? ` of ${count(run.entities)}, the best-connected` : "";
+/** Return the columns of the map as arrays of numbers and texts. */
+function planeOf({ names, labels, x, y, group }) {
+  const texts = labels.map(words);
+  return { names, labels: texts, x: Float32Array.from(x), y: Float32Array.from(y), group: Int32Array.from(group) };
+}
+
+/** Return a function that draws with the next frame, however often it is called until then. */
+function oncePerFrame(draw) {
+  let waiting = false;
+  return () => {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      draw();
+    });
+  };
+}
+
+function explanation(run, total, missing) {
+  const all = count(total, "entity", "entities");
+  const some = total < run.entities ? ` of ${count(run.entities)}, the best-connected` : "";
   return el("p.quiet", missing ? "The one you came from is not among these: " : null,
-    `${all}${some}, by the two principal components of their learned vectors: entities with similar `,
-    "vectors lie close together. Point at an entity to name it, click to open it; drag and scroll, or use two fingers, to move.");
+    `${all}${some}. Those with similar learned vectors lie close together; distances between far groups say little. `,
+    "Point at an entity to name it, click to open it; drag and scroll, or use two fingers, to move.");
+}
+
+/** Return the entities most like one in all dimensions, each a link to its own place on the map. */
+function alike(run, name, label, signal) {
+  const load = () => get(of(run, "alike"), { name, limit: ALIKE }, signal);
+  const draw = ({ items }) => el("ol.chips", items.map((each) => el("li",
+    link("map", { run: run.name, name: each.name }, each.label, el("small", figure(each.likeness, 2))))));
+  return section(el("span", "Most like ", entityLink(run, name, label)), later(load, draw, { signal }));
 }
 
 /** Return the points as lists of links, by group: for whoever does without the canvas. */
-function asList(run, points, groups) {
-  const parts = groups.slice(0, COLOURS).map((group) => {
-    const own = points.filter((point) => point.group === group.name).slice(0, LISTED);
+function asList(run, plane, groups) {
+  const parts = () => groups.slice(0, COLOURS).flatMap((group, place) => {
+    const own = [...plane.names.keys()].filter((i) => plane.group[i] === place).slice(0, LISTED);
     return [el("h2", groupName(group)),
-      el("ul.chips", own.map(({ name, label }) => el("li", entityLink(run, name, label))))];
+      el("ul.chips", own.map((i) => el("li", entityLink(run, plane.names[i], plane.labels[i]))))];
   });
   const list = el("details.known", el("summary", "The same as a list"));
-  list.addEventListener("toggle", () => list.open && list.children.length === 1 && list.append(...parts.flat()));
+  list.addEventListener("toggle", () => list.open && list.children.length === 1 && list.append(...parts()));
   return list;
 }
 
@@ -92,8 +127,8 @@ function legend(groups, total, swatches, choose) {
   const own = groups.slice(0, COLOURS);
   const buttons = own.map((group, i) => {
     const onclick = () => {
-      const only = choose(group.name);
-      buttons.forEach((each, j) => each.setAttribute("aria-pressed", String(own[j].name === only)));
+      const only = choose(i);
+      buttons.forEach((each, j) => each.setAttribute("aria-pressed", String(j === only)));
     };
     return el("button.plain", { "aria-pressed": "false", onclick },
       swatches[i], groupName(group), el("span.quiet", count(group.points)));
@@ -104,57 +139,64 @@ function legend(groups, total, swatches, choose) {
   return el("ul.legend.groups", { "aria-label": "Groups, by where entities occur most" }, items);
 }
 
-/** Return the colour of each group, as the style has it now: light or dark. */
-function coloursOf(groups, swatches) {
-  const colours = swatches.map((swatch) => getComputedStyle(swatch).backgroundColor);
-  const place = new Map(groups.slice(0, COLOURS).map(({ name }, i) => [name, i]));
-  return (group) => colours[place.get(group) ?? COLOURS];
-}
-
 /** Draw the points, then as many labels as find room, the best-connected first. */
-function drawMap(canvas, tip, points, state, { marked, colours }) {
+function drawMap(canvas, tip, plane, state, { marked, swatches }) {
   const { clientWidth: width, clientHeight: height } = canvas, ratio = devicePixelRatio || 1;
   if (!width) return;
-  [canvas.width, canvas.height] = [width * ratio, height * ratio];
-  const pen = canvas.getContext("2d");
-  pen.scale(ratio, ratio);
-  const seen = points
-    .map((point) => ({ point, at: onCanvas(point, canvas, state) }))
-    .filter(({ at: [x, y] }) => x > -9 && y > -9 && x < width + 9 && y < height + 9);
-  const chosen = ({ point }) => state.only === null || point.group === state.only;
-  for (const each of seen.toReversed()) {
-    const { point, at } = each;
-    pen.globalAlpha = chosen(each) ? 0.85 : 0.12;
-    pen.fillStyle = colours(point.group);
+  const style = getComputedStyle(canvas), paper = channels(style.backgroundColor), { only, zoom } = state;
+  const colours = swatches.map((swatch) => channels(getComputedStyle(swatch).backgroundColor));
+  const faint = colours.map((colour) => thinned(colour, paper, FAINT));
+  const small = Math.max(SMALL, LARGE * Math.min(1, Math.sqrt(FEW / plane.x.length)));
+  const r = Math.min(LARGE, small * Math.sqrt(zoom)), lie = lying(canvas, state);
+  const pen = canvas.getContext("2d"), image = imageOf(canvas, pen, Math.round(width * ratio), Math.round(height * ratio));
+  const scaled = Object.fromEntries(Object.entries(lie).map(([name, value]) => [name, ratio * value]));
+  paint(image, plane, scaled, { paper, colours, faint, only, r: ratio * r });
+  pen.putImageData(image, 0, 0);
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  Object.assign(pen, { fillStyle: style.color, strokeStyle: style.backgroundColor, lineWidth: 2 });
+  for (const i of new Set([state.active, marked])) {
+    if (i === undefined) continue;
     pen.beginPath();
-    pen.arc(...at, point === state.active || point === marked ? 6.5 : 3.6, 0, 2 * Math.PI);
+    pen.arc(...onCanvas(plane, i, lie), r + 3, 0, 2 * Math.PI);
     pen.fill();
+    pen.stroke();
   }
-  pen.globalAlpha = 1;
-  label(pen, seen.filter(chosen), state.active, getComputedStyle(canvas));
-  showTip(tip, state, canvas);
+  label(pen, plane, state, { lie, width, height, font: style.fontFamily });
+  showTip(tip, plane, state, lie, canvas);
 }
 
-function label(pen, seen, active, { color, backgroundColor, fontFamily }) {
-  Object.assign(pen, { font: `12px ${fontFamily}`, lineJoin: "round", lineWidth: 3.5 });
-  Object.assign(pen, { strokeStyle: backgroundColor, fillStyle: color });
+const images = new WeakMap(); // the pixels of a canvas, made anew where its size changes
+
+function imageOf(canvas, pen, width, height) {
+  if (!images.has(canvas) || canvas.width !== width || canvas.height !== height) {
+    Object.assign(canvas, { width, height });
+    images.set(canvas, pen.createImageData(width, height));
+  }
+  return images.get(canvas);
+}
+
+function label(pen, plane, { active, only }, { lie, width, height, font }) {
+  Object.assign(pen, { font: `12px ${font}`, lineJoin: "round", lineWidth: 3.5 });
   const taken = [];
-  for (const { point, at: [x, y] } of seen) {
-    if (taken.length >= NAMED) return;
-    const [left, right, top, bottom] = [x + 6, x + 12 + pen.measureText(point.label).width, y - 9, y + 9];
-    const free = taken.every(([l, r, t, b]) => left > r || right < l || top > b || bottom < t);
-    if (!free || point === active) continue;
+  for (let i = 0, tried = 0; i < plane.x.length && tried < TRIED && taken.length < NAMED; i++) {
+    const [x, y] = onCanvas(plane, i, lie);
+    if (x < 0 || y < 0 || x > width || y > height || i === active || (only !== null && plane.group[i] !== only)) continue;
+    tried += 1;
+    const text = plane.labels[i], long = pen.measureText(text).width;
+    const start = x + 8 + long > width ? x - 8 - long : x + 8; // beside the point, where it is not cut off
+    const [left, right, top, bottom] = [start - 2, start + long + 4, y - 9, y + 9];
+    if (left < 0 || taken.some(([l, r, t, b]) => left < r && right > l && top < b && bottom > t)) continue;
     taken.push([left, right, top, bottom]);
-    pen.strokeText(point.label, x + 8, y + 4);
-    pen.fillText(point.label, x + 8, y + 4);
+    pen.strokeText(text, start, y + 4);
+    pen.fillText(text, start, y + 4);
   }
 }
 
-function showTip(tip, state, canvas) {
-  tip.hidden = !state.active;
-  if (!state.active) return;
-  const [x, y] = onCanvas(state.active, canvas, state);
+function showTip(tip, plane, { active }, lie, canvas) {
+  tip.hidden = active === undefined;
+  if (active === undefined) return;
+  const [x, y] = onCanvas(plane, active, lie);
   const beside = x > canvas.clientWidth / 2 ? "calc(-100% - 12px)" : "12px";
-  tip.textContent = state.active.label;
+  tip.textContent = plane.labels[active];
   tip.style.transform = `translate(${x}px, ${y}px) translate(${beside}, -50%)`;
 }

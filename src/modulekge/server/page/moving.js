@@ -1,4 +1,4 @@
-// Moving over a plane of points with a mouse, with fingers, or with keys.
+// Moving over a plane of points with a mouse, with fingers, or with keys. Points are called by their place.
 
 export const STEP = 1.4; // of the zoom
 const CLOSEST = 60;
@@ -6,25 +6,16 @@ const NEAR = 18; // pixels from a point that still mean it
 const STILL = 5; // pixels of movement that are still a click
 const STRIDE = 50; // pixels that an arrow key moves
 
-/** Return where a point is on the canvas, in pixels; `state` has what is in the middle, and the zoom. */
-export function onCanvas(point, canvas, state) {
-  const [across, up] = units(canvas, state);
-  return [
-    canvas.clientWidth / 2 + (point.x - state.x) * across,
-    canvas.clientHeight / 2 - (point.y - state.y) * up,
-  ];
+/** Return how points lie on the canvas: x at left + across x, y at top + down y; `state` has the middle and the zoom. */
+export function lying({ clientWidth: width, clientHeight: height }, { x, y, zoom }) {
+  const down = -0.46 * Math.min(width, height) * zoom;
+  const across = -down * Math.max(1, Math.min(1.6, width / height)); // a wide canvas is filled, but not at any cost
+  return { left: width / 2 - across * x, top: height / 2 - down * y, across, down };
 }
 
-/** Pixels of a unit of the plane; a wide canvas is filled, but not at any cost. */
-function units({ clientWidth: width, clientHeight: height }, { zoom }) {
-  const up = 0.46 * Math.min(width, height) * zoom;
-  return [up * Math.max(1, Math.min(1.6, width / height)), up];
-}
-
-/** Say whether a point is on the canvas, not at its very edge. */
-function isSeen(point, canvas, state) {
-  const [x, y] = onCanvas(point, canvas, state);
-  return x > NEAR && y > NEAR && x < canvas.clientWidth - NEAR && y < canvas.clientHeight - NEAR;
+/** Return where a point is on the canvas, in pixels. */
+export function onCanvas(plane, i, { left, top, across, down }) {
+  return [left + across * plane.x[i], top + down * plane.y[i]];
 }
 
 /** Zoom in or out, within bounds. */
@@ -32,23 +23,32 @@ export function zoomBy(state, factor) {
   state.zoom = Math.min(CLOSEST, Math.max(1, state.zoom * factor));
 }
 
+/** Say whether any point is on the canvas, not at its very edge. */
+function showsAny(plane, canvas, state) {
+  const lie = lying(canvas, state), right = canvas.clientWidth - NEAR, bottom = canvas.clientHeight - NEAR;
+  return plane.x.some((_, i) => {
+    const [x, y] = onCanvas(plane, i, lie);
+    return x > NEAR && y > NEAR && x < right && y < bottom;
+  });
+}
+
 /** Let pointers and keys move the points and open one; a finger's first tap only names it. */
-export function letMove(canvas, points, state, draw, open) {
+export function letMove(canvas, plane, state, draw, open) {
   const down = new Map(); // pointers, by their id
   let walked = 0, apart = 0, named;
 
   const shift = (dx, dy) => {
-    const [across, up] = units(canvas, state);
-    const moved = { ...state, x: state.x - dx / across, y: state.y + dy / up };
-    if (points.some((point) => isSeen(point, canvas, moved))) Object.assign(state, moved); // never to where nothing is
+    const { across, down: up } = lying(canvas, state);
+    const moved = { ...state, x: state.x - dx / across, y: state.y - dy / up };
+    if (showsAny(plane, canvas, moved)) Object.assign(state, moved); // never to where nothing is
   };
   const name = (point) => {
-    canvas.classList.toggle("pointing", Boolean(point));
+    canvas.classList.toggle("pointing", point !== undefined);
     if (state.active === point) return;
     state.active = point;
     draw();
   };
-  const near = (x, y) => nearest(points, canvas, state, x, y);
+  const near = (x, y) => nearest(plane, canvas, state, x, y);
   const listen = (kind, act) => canvas.addEventListener(kind, act, { passive: false });
 
   listen("touchmove", (event) => event.touches.length > 1 && event.preventDefault()); // one finger scrolls the page
@@ -77,7 +77,7 @@ export function letMove(canvas, points, state, draw, open) {
     down.delete(event.pointerId);
     if (walked >= STILL) return;
     const point = near(event.offsetX, event.offsetY);
-    if (point && (event.pointerType === "mouse" || point === named)) open(point);
+    if (point !== undefined && (event.pointerType === "mouse" || point === named)) open(point);
     else name(point);
   });
   listen("pointercancel", (event) => {
@@ -100,7 +100,7 @@ export function letMove(canvas, points, state, draw, open) {
     ArrowDown: () => shift(0, -STRIDE),
     "+": () => zoomBy(state, STEP),
     "-": () => zoomBy(state, 1 / STEP),
-    Enter: () => state.active && open(state.active),
+    Enter: () => state.active !== undefined && open(state.active),
   };
   listen("keydown", (event) => {
     if (!keys[event.key]) return;
@@ -112,12 +112,13 @@ export function letMove(canvas, points, state, draw, open) {
 }
 
 /** Return the point that is meant by a place on the canvas, among those of the group that is shown. */
-function nearest(points, canvas, state, x, y) {
+function nearest(plane, canvas, state, x, y) {
+  const { left, top, across, down } = lying(canvas, state);
   let best, least = NEAR ** 2;
-  for (const point of points) {
-    if (state.only !== null && point.group !== state.only) continue;
-    const [a, b] = onCanvas(point, canvas, state), far = (a - x) ** 2 + (b - y) ** 2;
-    if (far < least) [best, least] = [point, far];
+  for (let i = 0; i < plane.x.length; i++) {
+    if (state.only !== null && plane.group[i] !== state.only) continue;
+    const far = (left + across * plane.x[i] - x) ** 2 + (top + down * plane.y[i] - y) ** 2;
+    if (far < least) [best, least] = [i, far];
   }
   return best;
 }

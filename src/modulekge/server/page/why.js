@@ -1,9 +1,11 @@
 // Why a triple scores as it does: facts that speak for it, paths, and entities that are like its ends.
 
+import { href } from "./address.js";
 import { of, post, ServerError } from "./api.js";
 import { labelsOf } from "./ask.js";
 import { bar, count, el, entityLink, figure, later, link, percent, relationLink, section, tile, words } from "./dom.js";
 import { caution, sentence } from "./entity.js";
+import { graph } from "./graph.js";
 
 /** Show what speaks for a triple. */
 export async function show({ run, params, signal }) {
@@ -15,7 +17,7 @@ export async function show({ run, params, signal }) {
   ]);
   const [h, r, t] = scored.labels;
   const load = () => post(of(run, "explain"), { head, relation, tail }, signal);
-  const draw = (why) => ("left_out" in why ? byPaths(run, why) : byVectors(run, why));
+  const draw = (why) => ("left_out" in why ? byPaths(run, why, signal) : byVectors(run, why, signal));
   return {
     title: `Why ${h} ${words(r)} ${t}?`,
     body: [
@@ -37,22 +39,22 @@ export async function show({ run, params, signal }) {
   };
 }
 
-function byVectors(run, why) {
+function byVectors(run, why, signal) {
   const [h, , t] = why.triple.labels;
   return [
     section("Facts that speak for it", supports(run, why)),
-    section("Paths from one to the other", routes(run, why.routes)),
+    section("Paths from one to the other", together(run, why.triple, why.routes, signal), routes(run, why.routes)),
     section("Entities like them", el("div.columns",
       near(run, why.triple.head, h, why.near_head), near(run, why.triple.tail, t, why.near_tail))),
   ];
 }
 
 /** Return the paths that a model of paths followed, and what the score loses without their facts. */
-function byPaths(run, why) {
+function byPaths(run, why, signal) {
   const gone = why.left_out.map((fact) => el("li", triple(run, fact)));
   return [
     ...(gone.length ? [section("Left out of the graph meanwhile, as in training", el("ul", gone))] : []),
-    section("Paths that carried the score", carried(run, why)),
+    section("Paths that carried the score", together(run, why.triple, why.routes, signal), carried(run, why)),
     ...(why.supports.length ? [section("Facts of these paths", worths(run, why))] : []),
   ];
 }
@@ -83,8 +85,9 @@ function kept(split) {
 }
 
 function standing(probability, rank, question) {
-  const place = `#${count(rank)} of all candidates`;
-  return probability === null ? tile(place, question) : tile(percent(probability), question, place);
+  const place = `#${count(rank)}`;
+  return probability === null ? tile(place, question, "of all candidates")
+    : tile(percent(probability), question, `${place} of all candidates`);
 }
 
 function triple(run, { head, relation, tail, labels }) {
@@ -106,6 +109,29 @@ function routes(run, found) {
   if (!found.length) return el("p.quiet", "No path of up to three training facts leads there.");
   const items = found.map((route) => el("li.panel", chain(run, route), worth(route)));
   return el("ul.routes", items);
+}
+
+/** Return all paths as one picture; an entity stands as far on the way as it does on average. */
+function together(run, { head, tail }, found, signal) {
+  if (found.length < 2) return null;
+  const most = Math.max(...found.map(({ facts }) => facts.length)), shares = new Map(), labels = new Map(), edges = new Map();
+  for (const { facts, ways } of found) {
+    facts.forEach((fact, i) => {
+      const [h, middle, t] = fact.labels, forward = ways[i] === "forward";
+      labels.set(fact.head, h).set(fact.tail, t);
+      edges.set(JSON.stringify([fact.head, fact.relation, fact.tail]), { from: fact.head, to: fact.tail, label: words(middle), known: true });
+      const next = forward ? fact.tail : fact.head;
+      shares.set(next, [...(shares.get(next) ?? []), (i + 1) / facts.length]);
+    });
+  }
+  const layer = (id) => {
+    if (id === head) return 0;
+    const all = shares.get(id), mean = all.reduce((sum, share) => sum + share, 0) / all.length;
+    return id === tail ? most : Math.min(most - 1, Math.max(1, Math.round(mean * most)));
+  };
+  const nodes = [...labels].map(([id, label]) =>
+    ({ id, label, layer: layer(id), marked: id === head || id === tail, href: href("entity", { run: run.name, name: id }) }));
+  return el("div.panel", graph({ nodes, edges: [...edges.values()], label: "All of these paths together", signal }));
 }
 
 /** Return a path as entities with arrows between them, each as its fact points. */
