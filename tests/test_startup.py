@@ -100,7 +100,7 @@ def test_the_names_that_are_offered_are_those_there_are():
     assert ModelConfig().parametrization in choices.PARAMETRIZATIONS
     assert tuple(SYNTAXES) == choices.RDF_FILES
     assert tuple(SPACES) == choices.SEARCH_SPACES
-    assert tuple(STUDIES) == choices.STUDIES
+    assert (*STUDIES, "debian") == choices.STUDIES
     assert tuple(PATTERNS) == choices.SYNTHETIC_PATTERNS
     assert tuple(WRITERS) == choices.TABLES
     assert tuple(TRACKERS) == choices.TRACKERS

@@ -13,8 +13,9 @@ from modulekge.commands.graph import open_graph, print_notes
 from modulekge.config import parse_setting
 from modulekge.errors import RunError, one_of
 from modulekge.models.spec import named
+from modulekge.run.files import write_file
 from modulekge.run.plan import check_asked
-from modulekge.studies import tuning
+from modulekge.studies import future, tuning
 from modulekge.studies.catalogue import STUDIES
 from modulekge.studies.cell import Cell, cell_config, read_result
 from modulekge.studies.render import write_study
@@ -82,7 +83,10 @@ def reproduce(
     out: Path | None,
 ) -> None:
     """Show a table or figure of the paper with a verdict beside each of its figures."""
-    chosen = one_of("study", study, STUDIES)
+    chosen = one_of("study", study, {**STUDIES, future.NAME: None})
+    if chosen is None:
+        _reproduce_future(stored_only, retrain, minutes, results, runs, out)
+        return
     cells = chosen.cells(dataset or (), models or (), seeds, quick)
     stored = results
     if retrain:
@@ -98,6 +102,37 @@ def reproduce(
         render.console(stderr=True).print("written: " + ", ".join(map(str, files)))
     pairs = zip(before, lines, strict=True)
     render.console().print(render.retrained_table(pairs) if retrain else render.study_table(lines))
+
+
+def _reproduce_future(
+    stored_only: bool, retrain: Path | None, minutes: float, results: Path, runs: Path, out: Path | None
+) -> None:
+    """Show what was predicted of the next release, and what came of it: as stored, or trained now."""
+    if retrain:
+        results, runs = retrain / "results", retrain / "runs"
+    path = results / f"{future.NAME}.json"
+    found = future.read_future(path)
+    if found:
+        advice = "" if retrain else "; --retrain FOLDER trains anew"
+        print(f"read from {path} ({found.made}), nothing trained now{advice}")
+    elif stored_only:
+        raise RunError(f"{path}: is not there; the same command without --render makes it")
+    else:
+        print(f"nothing stored in {path}: two runs are trained now, each for {_each(minutes):g} minutes")
+        found = future.predict_future(future.read_releases(future.GRAPHS), runs, _each(minutes))
+        future.write_future(found, path)
+    if out:
+        page = out / f"{future.NAME}.md"
+        out.mkdir(parents=True, exist_ok=True)
+        before = page.read_text("utf-8") if page.exists() else future.PAGE
+        write_file(page, future.written_into(before, found))
+        render.console(stderr=True).print(f"written: {page}")
+    print("\n" + "\n".join(future.tables(found)))
+
+
+def _each(minutes: float) -> float:
+    """Minutes for each of two trainings, of those given for all."""
+    return min(future.MINUTES, minutes / 2)
 
 
 def _missing(cells: Sequence[Sequence[Cell]], results: Path) -> list[Cell]:
