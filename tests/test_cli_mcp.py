@@ -15,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from program import call
 
 from modulekge import calibrate
-from modulekge.errors import to_install
+from modulekge.installation import to_install
 
 pytestmark = pytest.mark.integration
 

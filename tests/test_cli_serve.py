@@ -14,7 +14,7 @@ import pytest
 from program import call
 
 from modulekge import __version__
-from modulekge.errors import to_install
+from modulekge.installation import to_install
 from modulekge.server.server import Bind
 
 pytestmark = pytest.mark.integration

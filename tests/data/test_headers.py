@@ -103,6 +103,26 @@ def test_new_facts_begin_with_a_fact_where_the_graph_knows_one_of_its_names(tmp_
     assert read_facts(new).place(0) == f"{new}:2"
 
 
+def test_a_few_new_facts_may_have_the_header_of_the_graph(tmp_path):
+    old = read_dataset(written(tmp_path / "old.csv", TITLES, *FACTS))
+    few = written(tmp_path / "few.csv", TITLES, FACTS[0], "someone,needs,p1")
+    facts = read_facts(few, known=old)
+    assert len(facts.triples) == 2
+    assert "taken for a header; --header no makes it a fact" in facts.notes[0]
+    assert facts.place(0) == f"{few}:2"
+    assert len(read_facts(few, known=old, header=False).triples) == 3
+    known = written(tmp_path / "known.csv", "p1,brand,new", FACTS[0], "someone,needs,p2")
+    assert len(read_facts(known, known=old).triples) == 3
+
+
+def test_a_path_that_is_not_there_is_told_from_its_neighbours(tmp_path):
+    written(tmp_path / "stdlib.csv", *FACTS)
+    with pytest.raises(DataError, match=r"stdlibb.csv: no such file or folder; did you mean .*/stdlib.csv\?"):
+        read_dataset(tmp_path / "stdlibb.csv")
+    with pytest.raises(DataError, match="no such file or folder; check the path"):
+        read_dataset(tmp_path / "elsewhere" / "stdlib.csv")
+
+
 def test_only_tables_as_text_have_a_header_to_choose(tmp_path):
     path = written(tmp_path / "g.jsonl", '["a", "r", "b"]')
     with pytest.raises(DataError, match="only tables as text have a header to choose; leave --header out"):

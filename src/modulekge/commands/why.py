@@ -6,6 +6,7 @@ from pathlib import Path
 import typer
 
 from modulekge import render
+from modulekge.answers.predictor import Predictor
 from modulekge.commands.graph import print_found, print_notes, print_untrained
 from modulekge.explanations.explanation import explain as explain_by_name
 from modulekge.explanations.relation_patterns import relation_patterns
@@ -20,7 +21,13 @@ def explain(run: Path, head: str, relation: str, tail: str, k: int, as_json: boo
     print_untrained(loaded.dataset, head, tail)
     if loaded.members:
         speaks = loaded.member(loaded.dataset.relations.find(relation)).name
-        typer.echo(f"explained by {speaks}, the member that counts most for {relation}", err=True)
+        (whole,) = Predictor(loaded).score([(head, relation, tail)])
+        sure = "" if whole.probability is None else f"probability {whole.probability:.1%}, "
+        typer.echo(
+            f"explained by {speaks}, the member that counts most for {relation}: its own ranks; "
+            f"of the mixture: {sure}rank {whole.tail_rank} of tails, {whole.head_rank} of heads",
+            err=True,
+        )
     print_found(asdict(explanation), lambda: render.explanation_view(explanation), as_json)
 
 

@@ -19,6 +19,7 @@ from modulekge.data.splits import split_triples
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import DataError
 from modulekge.shapes import Triples
+from modulekge.suggest import nearest
 from modulekge.wording import counted
 
 
@@ -77,12 +78,15 @@ def read_facts(
 ) -> Facts:
     """Read the triples of a file or table, or of all splits, as :func:`read_dataset` does, unsplit.
 
-    A first row that has a name of ``known``, the graph that they are for, is taken for a header only if
-    ``header`` says so, or if it is in known words.
+    A first row that may be a header is one where it has no name of ``known``, the graph that the facts are
+    for; where it has one, only if ``header`` says so, or if it is in known words.
     """
     entities, relations, splits, notes, graph = _read(source, columns, labels, descriptions, header)
-    if header is None and known and graph.header and _knows(known, graph.header):
-        return read_facts(source, columns, labels, descriptions, ())
+    if header is None and known:
+        if graph.header and _knows(known, graph.header):
+            return read_facts(source, columns, labels, descriptions, ())
+        if graph.doubtful and not _knows(known, graph.doubtful):
+            return read_facts(source, columns, labels, descriptions, graph.doubtful)
     if isinstance(source, Path):
         where = partial(place, source, columns, header=graph.header if header is None else header)
     else:
@@ -136,7 +140,11 @@ def _graph(source: Path | Tabular, columns: Sequence[str] | None, header: Header
             raise DataError(f"{where_is(source)}: only tables as text have a header to choose; leave it out")
         return read_tabular(source, columns)
     if not source.exists():
+        there = [path.name for path in source.parent.iterdir()] if source.parent.is_dir() else []
+        near = [str(source.with_name(name)) for name in nearest(source.name, there)]
         advice = "check the path; 'modulekge data list' names the known data sets"
+        if near:
+            advice = f"did you mean {' or '.join(near)}?"
         raise DataError(f"{source}: no such file or folder; {advice}")
     if not (source.is_file() or source.is_dir()):
         raise DataError(f"{source}: neither a file nor a folder; write what it holds to a file first")

@@ -30,6 +30,7 @@ from modulekge.data.benchmarks import (
     named,
 )
 from modulekge.data.dataset import Dataset
+from modulekge.data.readers.columns import named_columns
 from modulekge.data.readers.tabular import Source, of_source
 from modulekge.data.reading import name_of, read_dataset, read_facts
 from modulekge.errors import DataError
@@ -54,7 +55,7 @@ def open_dataset(
     where: Source,
     data_dir: str | Path | None = None,
     seed: int = 0,
-    columns: Sequence[str | int] | None = None,
+    columns: str | Sequence[str | int] | None = None,
     labels: Source | None = None,
     descriptions: Source | None = None,
     header: bool | None = None,
@@ -76,7 +77,7 @@ def open_dataset(
     >>> modulekge.open_dataset({"train": train, "valid": valid, "test": test})  # doctest: +SKIP
     """
     texts = of_source(labels), of_source(descriptions)
-    chosen = None if columns is None else [str(column) for column in columns]
+    chosen = named_columns(columns)
     if not isinstance(where, str | Path):
         return read_dataset(where, seed, chosen, *texts, header)
     name = name_or_path(where)

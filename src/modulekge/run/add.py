@@ -16,6 +16,7 @@ from torch import Tensor
 from modulekge.config import LEAST_RATE, Config, nested
 from modulekge.data.addition import Addition, enlarge
 from modulekge.data.batches import batches
+from modulekge.data.readers.columns import named_columns
 from modulekge.data.readers.tabular import Source, of_source
 from modulekge.data.reading import read_facts
 from modulekge.errors import ConfigError, RunError, TrainingError
@@ -50,7 +51,7 @@ def add(
     out: str | Path | None = None,
     refresh: int = 0,
     settings: Mapping[str, Any] | None = None,
-    columns: Sequence[str | int] | None = None,
+    columns: str | Sequence[str | int] | None = None,
     labels: Source | None = None,
     descriptions: Source | None = None,
     header: bool | None = None,
@@ -68,7 +69,7 @@ def add(
     if refresh < 0:
         raise ConfigError(f"refresh = {refresh}: expected a number of epochs, 0 for none")
     source = run if isinstance(run, Run) else load(run)
-    chosen = None if columns is None else [str(column) for column in columns]
+    chosen = named_columns(columns)
     texts = of_source(labels), of_source(descriptions)
     given = Path(data) if isinstance(data, str) else data
     facts = read_facts(given, chosen, *texts, header, source.dataset)

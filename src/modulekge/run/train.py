@@ -39,7 +39,7 @@ def train(
     track: Iterable[str] = (),
     minutes: float | None = None,
     *,
-    columns: Sequence[str | int] | None = None,
+    columns: str | Sequence[str | int] | None = None,
     labels: Source | None = None,
     progress: bool = False,
 ) -> Run:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from modulekge.answers.compound.asker import CompoundAnswer, Probabilities, WitnessLink
+from modulekge.answers.compound.asker import CompoundAnswer, Probabilities
 from modulekge.answers.questions import Answer
 from modulekge.data.benchmarks import Split
 from modulekge.explanations.values import Explanation, PathExplanation, Support, walk_text
@@ -95,7 +95,7 @@ def reasoned_text(found: Reasoned) -> str:
     """Say a line for each answer, with its reason."""
     answers = [
         f"{a.rank}. {_called(a.label, a.name)}: {'known' if a.known else f'{a.probability:.1%}'}, because "
-        + "; ".join(map(_witness, a.links))
+        + "; ".join(map(str, a.links))
         for a in found.answers
     ]
     return _lines(*answers, *found.notes)
@@ -172,11 +172,6 @@ def _carried(why: PathExplanation) -> Iterator[str]:
 def _supports(supports: Iterable[Support], of: str) -> Iterator[str]:
     for support in list(supports)[:_REASONS]:
         yield f"fact: {' '.join(support.fact.labels)} ({support.share:.0%} {of})"
-
-
-def _witness(link: WitnessLink) -> str:
-    sure = "known" if link.known else f"{link.probability:.1%}"
-    return f"{'not: ' if link.negated else ''}{link.head} {link.relation} {link.tail} ({sure})"
 
 
 def _standing(split: Split | None, probability: float | None, score: float) -> str:

@@ -51,7 +51,8 @@ class WitnessLink:
     names: tuple[str, str, str]  # of head, relation and tail: labels may be shared
 
     def __str__(self) -> str:
-        return f"{'not ' if self.negated else ''}{self.head} {self.relation} {self.tail}"
+        sure = "known" if self.known else f"{self.probability:.1%}"
+        return f"{'against: ' if self.negated else ''}{self.head} {self.relation} {self.tail} ({sure})"
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,13 @@ def known_places(titles: Sequence[str]) -> dict[str, int] | None:
     return {role: found[role] for role in ROLES} if len(words) == 3 and set(found) == set(ROLES) else None
 
 
+def named_columns(columns: str | Sequence[str | int] | None) -> list[str] | None:
+    """Return columns as they were chosen: names or numbers, in a list or as text with commas; None: none."""
+    if columns is None:
+        return None
+    return columns.split(",") if isinstance(columns, str) else [str(column) for column in columns]
+
+
 def by_number(columns: Sequence[str]) -> bool:
     """Say whether columns are chosen by number rather than by name."""
     numbered = all(column.isdecimal() for column in columns)
@@ -68,7 +75,8 @@ def undecided(place: str, titles: Sequence[str]) -> DataError:
     """Say what the columns are and how to choose three of them."""
     return DataError(
         f"{place}: which of the {len(titles)} columns {listed(titles)} are head, relation and tail? "
-        f"choose with {COLUMNS}, by name or number, such as 1,2,3"
+        f"choose with {COLUMNS}, by name or number, such as 1,2,3; where each column is a property, make a "
+        "row of each fact first (pandas: melt)"
     )
 
 

@@ -32,6 +32,7 @@ class Form:
     places: Mapping[str, int]
     skip: int = 0  # lines before the first row: blank ones, and a header or a count
     header: tuple[str, ...] = ()  # the titles of a first row that was taken for a header
+    doubtful: tuple[str, ...] = ()  # those of one that may be a header, and was taken for a fact
     note: str = ""  # what is to be said of the first row, for people
 
     @property
@@ -81,7 +82,9 @@ def form_of(
     else:
         verdict = "header" if titles == header else "fact"
     form = replace(form, note=said(path, number, titles, verdict))
-    return replace(form, skip=number, header=titles) if verdict == "header" else form
+    if verdict == "header":
+        return replace(form, skip=number, header=titles)
+    return replace(form, doubtful=titles) if verdict == "doubtful" else form
 
 
 def _verdict(path: Path, form: Form, number: int, titles: tuple[str, ...]) -> Verdict:

@@ -55,7 +55,7 @@ def read_file(path: Path, columns: Sequence[str] | None = None, header: Header =
         graph = Graph(())
         if form:
             said = (form.note,) if form.note else ()
-            graph = Graph((read_text(path, form),), notes=said, header=form.header)
+            graph = Graph((read_text(path, form),), notes=said, header=form.header, doubtful=form.doubtful)
     if not graph.splits or graph.splits[0].num_rows == 0:
         notes = "".join(f" ({note})" for note in graph.notes)
         raise DataError(f"{path}: no triples; each line should hold head, relation and tail{notes}")

@@ -25,6 +25,7 @@ class Graph:
     descriptions: Mapping[str, str] = field(default_factory=dict)  # of entities
     notes: tuple[str, ...] = ()  # what was left out, for people
     header: tuple[str, ...] = ()  # the titles of a first row that was taken for a header
+    doubtful: tuple[str, ...] = ()  # those of a first row that may be one, and was taken for a fact
     skipped: int = 0  # rows of a list before its first triple: a header
     blank: bool = False  # whether names that begin with _: are blank nodes, which other files do not know
 

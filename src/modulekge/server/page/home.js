@@ -16,7 +16,7 @@ export async function show({ run, runs, signal, fail }) {
     title: run.data,
     body: [
       el("div.hero",
-        el("h1", `Ask ${run.data}`),
+        el("h1", `Ask ${run.data === "graph" ? run.name : run.data}`),
         el("p.lead",
           `${count(run.triples, "fact")} about ${count(run.entities, "entity", "entities")}; `,
           `${run.model} says what is missing.`)),

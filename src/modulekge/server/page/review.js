@@ -70,6 +70,7 @@ function keys(list, rows) {
     w: () => rows[at]?.node.querySelector("a.why").click(),
   };
   list.addEventListener("focus", () => at < 0 && mark(0));
+  list.addEventListener("click", (event) => mark(rows.findIndex(({ node }) => node.contains(event.target))));
   list.addEventListener("keydown", (event) => {
     const plain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.target.closest("input");
     if (!acts[event.key] || !plain) return;
