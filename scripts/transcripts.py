@@ -93,7 +93,15 @@ def run(words: str, expected: tuple[str, ...], folder: Path) -> str:
         return _asked(rest, folder)
     if name == "cat" and not (folder / rest[0]).exists():
         (folder / rest[0]).write_text("\n".join(expected) + "\n", "utf-8")
-    return subprocess.run(words, shell=True, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        words, shell=True, capture_output=True, text=True, check=True, env=_environment()
+    ).stdout
+
+
+def _environment() -> dict[str, str]:
+    """Return one in which python and modulekge are the ones that run this."""
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PATH": programs}
 
 
 def _program(words: list[str]) -> str:
@@ -169,7 +177,7 @@ def _near(a: float, b: float, percent: bool) -> bool:
 
 def _trained(words: list[str]) -> str:
     """Train with two threads, whatever is around: another number of them rounds otherwise."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "2"}
+    environment = {**_environment(), "OMP_NUM_THREADS": "2"}
     command = [sys.executable, "-m", "modulekge", *words]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     return str(subprocess.run(command, check=True, env=environment, **pipes).stdout)

@@ -126,6 +126,7 @@ def test_a_damaged_run_is_refused(run, tmp_path):
 def test_what_is_not_installed_is_named(run, tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "modulekge.server.mcp", raising=False)
     monkeypatch.setitem(sys.modules, "mcp.server", None)
+    monkeypatch.chdir(tmp_path)  # the command is said from there
     done = call("mcp", run, cwd=tmp_path)
     assert done.stderr == f"error: mcp: needs mcp.server; install it: {to_install('agents')}\n"
 

@@ -118,6 +118,7 @@ def test_what_is_not_installed_is_named(run, tmp_path, monkeypatch):
     for name in ("modulekge.server.server", "modulekge.server.http"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.chdir(tmp_path)  # the command is said from there
     done = call("serve", run, cwd=tmp_path)
     assert done.stderr == f"error: serve: needs uvicorn; install it: {to_install('serve')}\n"
 
