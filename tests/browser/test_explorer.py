@@ -85,6 +85,15 @@ def test_from_a_search_to_an_answer_and_why(page):
     heading(page, name)
 
 
+def test_the_only_suggestion_is_taken_as_its_box_is_left(page):
+    heading(page, "Ask world")
+    choose(page, "Spain", "Start")
+    page.get_by_role("combobox", name="Relation", exact=True).fill("official")
+    expect(page.get_by_role("option", name="official language")).to_be_visible()
+    page.get_by_role("button", name="Ask", exact=True).click()
+    heading(page, "Spain official language ?")
+
+
 def test_the_start_page_asks_and_shows_what_was_found(page):
     heading(page, "Ask world")
     example = page.locator(".examples a").first

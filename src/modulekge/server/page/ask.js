@@ -32,7 +32,7 @@ export async function show({ run, runs, params, signal, fail }) {
       guessed,
       run.calibrated
         ? question.relation && !guessed && answerSet(run, question, signal)
-        : missing("has no probabilities yet", `modulekge calibrate ${run.name}`, "makes them"),
+        : missing("has no probabilities yet", `modulekge calibrate …/${run.name}`, "makes them"),
       el("div.tools",
         toggle("new", "Fold known answers away", Boolean(params.new), (on) => go("ask", { ...same, new: on ? 1 : null })),
         elsewhere(run, runs, question),

@@ -16,7 +16,7 @@ export function askBox({ run, fail, given = {} }) {
   const chosen = { ...given }, wrong = el("p.wrong", { role: "alert" });
   const boxes = PARTS.map(([part, kind, label, what]) => {
     const box = searchBox({
-      run: () => run, fail, kind, label, placeholder: `${what}, or open`, eager: kind === "relations",
+      run: () => run, fail, kind, label, placeholder: `${what}, or open`, eager: kind === "relations", settles: true,
       choose: (item) => (chosen[part] = item), kept: (item) => item.label,
     });
     const input = box.querySelector("input");

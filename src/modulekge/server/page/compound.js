@@ -91,7 +91,7 @@ function answers(run, params, { answers: found, possible, probabilities }, k, si
   const more = found.length === k && k < MOST && found.length !== possible;
   return [
     probabilities === "calibrated" ? null
-      : missing("has no calibrated probabilities yet", `modulekge calibrate ${run.name}`, "makes them"),
+      : missing("has no calibrated probabilities yet", `modulekge calibrate …/${run.name}`, "makes them"),
     found.length ? legend(found) : null,
     found.length ? el("ol.answers.compound", found.map((answer) => row(run, answer, signal))) : null,
     more ? el("p", el("button.plain", { id: "more", onclick }, "Show more answers")) : null,

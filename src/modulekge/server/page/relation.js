@@ -31,7 +31,7 @@ export async function show({ run, params, signal, fail }) {
       section("Best new links", run.calibrated
         ? [later(fresh, ({ links }) => linkList(run, links, { fail, signal }), { signal, waiting: "Looking for them…" }),
           el("p", link("review", { run: run.name, relation: name }, "Review more of them"))]
-        : missing("has no probabilities yet", `modulekge calibrate ${run.name}`, "makes them")),
+        : missing("has no probabilities yet", `modulekge calibrate …/${run.name}`, "makes them")),
       section("How true its probabilities are", charts(relation)),
       section("Patterns", later(() => getOnce(of(run, "algebra")), (found) => patterns(run, name, found), {
         signal, waiting: "Comparing relations: seconds, or a minute where they are many…",

@@ -16,7 +16,7 @@ const MOST = 200;
 export async function show({ run, params, signal, fail }) {
   const title = "Review new links";
   if (!run.calibrated) {
-    const notice = missing("has no probabilities yet", `modulekge calibrate ${run.name}`, "makes them");
+    const notice = missing("has no probabilities yet", `modulekge calibrate …/${run.name}`, "makes them");
     return { title, body: [el("h1", title), notice] };
   }
   const k = Math.min(MOST, Number.parseInt(params.k, 10) || FIRST);

@@ -37,11 +37,11 @@ export async function show({ run, runs, signal }) {
       el("h1", run.name),
       summary(run, runs.find(({ name, graph }) => name !== run.name && graph === run.graph)),
       report ? overall(report)
-        : missing("was not evaluated yet", `modulekge evaluate ${run.name}`, "reports on it"),
+        : missing("was not evaluated yet", `modulekge evaluate …/${run.name}`, "reports on it"),
       section("Training", el("div.columns", training)),
       report ? section("Relations, by MRR", relationTable(run, report.relations)) : null,
       section("Calibration", calibration ? measured(calibration)
-        : missing("is not calibrated yet", `modulekge calibrate ${run.name}`, "makes probabilities")),
+        : missing("is not calibrated yet", `modulekge calibrate …/${run.name}`, "makes probabilities")),
       section("Relation patterns", laws),
       el("details", el("summary", "Settings"), settingsTable(settings)),
     ],

@@ -11,10 +11,11 @@ let boxes = 0;
  * Return a search box. `run()` says which run is searched, `choose(entity)` is called with what was chosen,
  * `fail(error, retry)` with what went wrong. `offer(text)` gives suggestions that come before those of the
  * server, and `kept(entity)` what stands in the box once something was chosen. `kind` is what is searched:
- * "entities" or "relations"; an `eager` box shows the most used before anything is typed.
+ * "entities" or "relations"; an `eager` box shows the most used before anything is typed. One that `settles`
+ * takes the only suggestion when it is left.
  */
 export function searchBox({
-  run, choose, fail, label, placeholder, kind = "entities", eager = false, offer = () => [], kept = () => "",
+  run, choose, fail, label, placeholder, kind = "entities", eager = false, settles = false, offer = () => [], kept = () => "",
 }) {
   const id = `suggestions-${++boxes}`;
   const list = el("ul", { role: "listbox", id, "aria-label": "Suggestions", hidden: true });
@@ -97,7 +98,7 @@ export function searchBox({
     timer = setTimeout(() => ask(), PAUSE);
   });
   input.addEventListener("click", () => list.hidden && (eager || offer("").length) && ask("")); // of what is offered
-  input.addEventListener("blur", close);
+  input.addEventListener("blur", () => (settles && !list.hidden && found.length === 1 ? pick(0) : close()));
   return el("div.search", input, list, said);
 }
 
