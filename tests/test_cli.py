@@ -281,7 +281,11 @@ def read_until(end, wanted, process, seconds=90):
             seen += os.read(end, 65536)
         except OSError:  # the program has left its terminal
             break
-    assert wanted in seen, seen[-2000:]
+    if wanted not in seen:  # no process is left to the tests that follow
+        process.kill()
+        process.wait()
+        os.close(end)
+        pytest.fail(f"no {wanted!r} in {seen[-2000:]!r}")
     return seen
 
 

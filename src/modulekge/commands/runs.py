@@ -186,7 +186,7 @@ def _watch(
     device = pick_device(config.train.device)
     err.print(f"{config.model.name} ({config.size}) on {config.data}, {device}, {folder.path}")
     display = render.TrainingDisplay(config.train.epochs, first.epoch)
-    with display, _gentle_interrupt(display.progress.console) as interrupted:
+    with _gentle_interrupt(display.progress.console) as interrupted, display:  # what is seen can be stopped
         for event in chain([first], events):
             display.show(event)
             tracking.feed(event)
