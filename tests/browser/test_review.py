@@ -33,6 +33,7 @@ def test_links_are_judged_by_keys_and_what_was_said_is_there_again(new_page, add
     reason.fill("no common border")
     with page.expect_response(re.compile("judgements")):
         reason.press("Enter")
+    expect(page.get_by_role("main")).to_contain_text("1 accepted, 1 rejected")  # counted as one goes
     page.reload()
     expect(rows.nth(0).get_by_role("textbox")).to_have_value("no common border")
     expect(rows.locator("[aria-pressed=true]")).to_have_count(2)

@@ -53,6 +53,31 @@ def test_answers_come_as_tables_where_they_are_asked_for(client):
     assert [json.loads(line) for line in lines] == client.get(f"{API}/kin/relations").json()["items"]
 
 
+def test_facts_of_an_entity_and_of_a_relation_come_as_tables(client):
+    def table(path):
+        got = client("GET", f"{API}/kin/{path}", headers={"accept": "text/csv"})
+        assert got.headers["content-type"].startswith("text/csv")
+        return [tuple(row.values()) for row in csv.DictReader(io.StringIO(got.text))]
+
+    page = client.get(f"{API}/kin/relation", name="parent", limit=3).json()
+    assert table("relation?name=parent&limit=3") == [
+        (fact["head"]["name"], "parent", fact["tail"]["name"], fact["split"]) for fact in page["facts"]
+    ]
+    rows = table("entity?name=ada")
+    groups = client.get(f"{API}/kin/entity", name="ada").json()["facts"]
+    assert {group["direction"] for group in groups} == {"out", "in"}
+    for group in groups:
+        end, other = ("tail", "head") if group["direction"] == "in" else ("head", "tail")
+        found = [
+            dict(zip(("head", "relation", "tail", "split"), row, strict=True))
+            for row in rows
+            if row[1] == group["relation"]["name"]
+        ]
+        named = [row[other] for row in found if row[end] == "ada"]
+        assert set(named) >= {item["name"] for item in group["items"]}
+    assert len(rows) == sum(len(group["items"]) for group in groups)
+
+
 def test_pages_of_named_origins_may_ask(service):
     client = Client(make_app(service, token="a-token-of-ours", origins=frozenset({PAGE})))
     ask = client("OPTIONS", f"{API}/kin/predict", headers={"origin": PAGE})

@@ -15,6 +15,7 @@ from modulekge.frames import Shown
 from modulekge.shapes import Triples
 from modulekge.suggest import nearest
 
+_MUTUAL = 0.8  # share of a relation's facts whose reverse is a fact, from which it says the same both ways
 ENOUGH = 20  # facts of a relation from which what none of them shows is taken to be no fact
 
 
@@ -141,6 +142,19 @@ class Dataset(Shown):
         )
         facts = none.index_add(0, relations, answers)
         return (facts >= ENOUGH) & (none.scatter_reduce(0, relations, answers, "amax") == 1)
+
+    @cached_property
+    def symmetric(self) -> torch.Tensor:
+        """Which relations say the same both ways: of most of their facts the reverse is a fact too."""
+        count, size = len(self.relations), len(self.entities)
+        heads, relations, tails = torch.cat([self[split] for split in SPLITS]).unbind(1)
+        apart = heads != tails
+        heads, relations, tails = heads[apart], relations[apart], tails[apart]
+        both = torch.isin(
+            (heads * size + tails) * count + relations, (tails * size + heads) * count + relations
+        )
+        facts, mutual = relations.bincount(minlength=count), relations[both].bincount(minlength=count)
+        return (facts >= ENOUGH) & (mutual >= _MUTUAL * facts)
 
     @cached_property
     def fingerprint(self) -> str:

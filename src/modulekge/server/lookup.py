@@ -1,8 +1,9 @@
 """What is known of a graph, by name: search, facts of an entity, names that are meant."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from modulekge.answers.questions import Question, QuestionIds
 from modulekge.data.dataset import Dataset
@@ -21,6 +22,8 @@ from modulekge.server.views import (
     RelationPage,
 )
 
+S = TypeVar("S")
+T = TypeVar("T")
 _SHOWN = 80  # characters of an unknown name that are repeated
 
 
@@ -127,6 +130,10 @@ class Lookup:
         head, relation, tail = self._ids((asked.head, asked.relation, asked.tail), place)
         return QuestionIds.of(head, relation, tail, len(self.dataset.relations))
 
+    def questions(self, asked: Iterable[Question]) -> list[QuestionIds | UnknownFieldError]:
+        """Return questions by ids; an error in the place of one that has an unknown name."""
+        return [_or_error(self.question, each, f"questions[{i}].") for i, each in enumerate(asked)]
+
     def named(self, asked: QuestionIds) -> tuple[str | None, str | None, str | None]:
         """Return head, relation and tail of a question by name; what is asked for is None."""
         names, relations, n = (
@@ -145,11 +152,24 @@ class Lookup:
         head, relation, tail = (int(i or 0) for i in self._ids(triple, place))
         return head, relation, tail
 
+    def triples(
+        self, triples: Iterable[tuple[str, str, str]], part: str
+    ) -> list[tuple[int, int, int] | UnknownFieldError]:
+        """Return the triples of a part of a request by ids, likewise."""
+        return [_or_error(self.triple, each, f"{part}[{i}].") for i, each in enumerate(triples)]
+
     def _ids(self, given: Iterable[str | None], place: str) -> Iterator[int | None]:
         """Yield the ids of head, relation and tail; what is asked for has none."""
         for part, text in zip(("head", "relation", "tail"), given, strict=True):
             find = self.find_relation if part == "relation" else self.find_entity
             yield None if text is None else find(text, place + part)
+
+
+def _or_error(find: Callable[[T, str], S], given: T, place: str) -> S | UnknownFieldError:
+    try:
+        return find(given, place)
+    except UnknownFieldError as error:
+        return error
 
 
 def _find(vocabulary: Vocabulary, search: Search, text: str, field: str) -> int:

@@ -54,6 +54,7 @@ from modulekge.server.views import (
     EntityItem,
     EntityMap,
     EntityPage,
+    FactRow,
     Neighbourhood,
     RelationCard,
     RelationItem,
@@ -106,10 +107,12 @@ def known_routes(service: Service) -> APIRouter:
         found = service[run].lookup.relations(search, limit, offset)
         return as_asked(request, found, RelationItem, lambda page: page.items)
 
-    @router.get("/{run}/relation")
-    async def relation(run: RunName, name: Text, limit: Limit = 20, offset: Offset = 0) -> RelationCard:
+    @router.get("/{run}/relation", responses=TABLES, response_model=RelationCard)
+    async def relation(
+        request: Request, run: RunName, name: Text, limit: Limit = 20, offset: Offset = 0
+    ) -> Any:
         """A relation: its facts page by page, its metrics, and how true its probabilities are."""
-        return service[run].relation(name, limit, offset)
+        return as_asked(request, service[run].relation(name, limit, offset), FactRow, _relation_rows)
 
     @router.get("/{run}/entities", responses=TABLES, response_model=EntityPage)
     async def entities(
@@ -119,17 +122,19 @@ def known_routes(service: Service) -> APIRouter:
         found = service[run].lookup.entities(search, limit, offset)
         return as_asked(request, found, EntityItem, lambda page: page.items)
 
-    @router.get("/{run}/entity")
+    @router.get("/{run}/entity", responses=TABLES, response_model=EntityCard)
     async def entity(
+        request: Request,
         run: RunName,
         name: Text,
         relation: Annotated[str | None, Query(max_length=1000)] = None,
         direction: Direction | None = None,
         limit: Limit = 20,
         offset: Offset = 0,
-    ) -> EntityCard:
+    ) -> Any:
         """An entity with its known facts by relation and direction; or one group of them, page by page."""
-        return service[run].lookup.entity(name, relation, direction, limit, offset)
+        found = service[run].lookup.entity(name, relation, direction, limit, offset)
+        return as_asked(request, found, FactRow, _entity_rows)
 
     return router
 
@@ -164,7 +169,7 @@ def asked_routes(service: Service) -> APIRouter:
     @router.post("/{run}/score", responses=TABLES, response_model=Scored)
     async def score(request: Request, run: RunName, asked: Score) -> Any:
         """Score, probability and ranks of triples; one with an unknown name fails alone, unless all do."""
-        found = service[run].triples(asked.triples, "triples")
+        found = service[run].lookup.triples(asked.triples, "triples")
         scored = await _soon(service[run].score_ids(_whole(found)))
         links = iter(scored)
         rows = [None if isinstance(each, UnknownFieldError) else next(links) for each in found]
@@ -235,7 +240,7 @@ def asked_routes(service: Service) -> APIRouter:
 
 async def _predicted(run: ServedRun, asked: Predict) -> Answers:
     """Answer the questions whose names are known."""
-    found = run.questions([question.question() for question in asked.questions])
+    found = run.lookup.questions([question.question() for question in asked.questions])
     rows = await _soon(run.predict(_whole(found), asked.k, asked.known, asked.types))
     answers = iter(rows)
     named = run.lookup.named
@@ -263,6 +268,20 @@ def _problems(found: Sequence[Any]) -> list[Problem | None]:
     return [Problem(str(each), each.field) if isinstance(each, UnknownFieldError) else None for each in found]
 
 
+def _relation_rows(card: RelationCard) -> Iterator[FactRow]:
+    """Yield the facts of a relation."""
+    for fact in card.facts:
+        yield FactRow(fact.head.name, card.name, fact.tail.name, fact.split)
+
+
+def _entity_rows(card: EntityCard) -> Iterator[FactRow]:
+    """Yield the facts of an entity, each as it stands in the graph."""
+    for group in card.facts:
+        for other in group.items:
+            ends = (card.name, other.name) if group.direction == "out" else (other.name, card.name)
+            yield FactRow(ends[0], group.relation.name, ends[1], other.split)
+
+
 def _compound_rows(found: CompoundAnswer) -> Iterator[dict[str, Any]]:
     """Yield every answer, without the links that speak for it."""
     columns = [field.name for field in fields(CompoundRow)]
@@ -288,7 +307,7 @@ def judgement_routes(service: Service) -> APIRouter:
         One with an unknown name fails alone, unless all do.
         """
         verdicts = [((j.head, j.relation, j.tail), j.verdict, j.reason) for j in judged.judgements]
-        found = service[run].triples([triple for triple, _, _ in verdicts], "judgements")
+        found = service[run].lookup.triples([triple for triple, _, _ in verdicts], "judgements")
         _whole(found)
         kept = [
             each for each, ids in zip(verdicts, found, strict=True) if not isinstance(ids, UnknownFieldError)

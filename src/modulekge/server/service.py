@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -14,7 +14,7 @@ import torch
 from modulekge.answers.compound.asker import Asker, CompoundAnswers
 from modulekge.answers.compound.syntax import parse
 from modulekge.answers.predictor import Known, Predictor
-from modulekge.answers.questions import Answer, Question, QuestionIds
+from modulekge.answers.questions import Answer, QuestionIds
 from modulekge.answers.type_constraints import Types, check_types
 from modulekge.errors import RunError, unknown
 from modulekge.explanations.explanation import alike, explain_ids
@@ -26,8 +26,9 @@ from modulekge.server.about import relation_card, run_detail, run_summary
 from modulekge.server.batching import Batcher, BatchStats
 from modulekge.server.entity_map import MapMaker, places_of
 from modulekge.server.links import found_links, link_views, new_links
-from modulekge.server.lookup import Lookup, UnknownFieldError
+from modulekge.server.lookup import Lookup
 from modulekge.server.neighbourhood import Neighbours
+from modulekge.server.question_batch import QuestionBatch, answer_together
 from modulekge.server.views import (
     AlikeEntities,
     EntityMap,
@@ -46,16 +47,6 @@ _MOST_SCORES = 1 << 31  # worked out for a compound question, while other calls 
 
 T = TypeVar("T")
 Watch = Callable[[BatchStats], None]
-
-
-@dataclass(frozen=True)
-class QuestionBatch:
-    """Questions of one request, how many answers each, and which may be among them."""
-
-    questions: tuple[QuestionIds, ...]
-    k: int
-    known: Known
-    types: Types
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +75,8 @@ class ServedRun:
     @cached_property
     def answers(self) -> Batcher[QuestionBatch, list[list[Answer]]]:
         """Questions that wait, and their thread."""
-        return Batcher(self._predict_all, self.batch, _WAITING, lambda a: len(a.questions), self.watch)
+        answer = partial(answer_together, self.predictor)
+        return Batcher(answer, self.batch, _WAITING, lambda asked: len(asked.questions), self.watch)
 
     @cached_property
     def calls(self) -> Batcher[Callable[[], Any], Any]:
@@ -156,37 +148,12 @@ class ServedRun:
         self.answers.close()
         self.calls.close()
 
-    def questions(self, questions: Sequence[Question]) -> list[QuestionIds | UnknownFieldError]:
-        """Find the names of questions; an error in the place of one that has an unknown name."""
-        return [self._question(asked, f"questions[{i}].") for i, asked in enumerate(questions)]
-
-    def _question(self, asked: Question, place: str) -> QuestionIds | UnknownFieldError:
-        try:
-            return self.lookup.question(asked, place)
-        except UnknownFieldError as error:
-            return error
-
     def predict(
         self, questions: Sequence[QuestionIds], k: int, known: Known, types: Types = "any"
     ) -> "Future[list[list[Answer]]]":
         """Return the best answers to each question; where there are fewer than ``k``, all."""
         check_types(types, any(asked.for_relations for asked in questions))
         return self.answers.ask(QuestionBatch(tuple(questions), k, known, types))
-
-    def _predict_all(self, batch: Sequence[QuestionBatch]) -> list[list[list[Answer]]]:
-        """Answer requests together: one call for all questions of a kind."""
-        found: list[list[list[Answer]]] = [[[] for _ in asked.questions] for asked in batch]
-        kinds: dict[tuple[Known, Types, bool], list[tuple[int, int]]] = {}
-        for i, asked in enumerate(batch):
-            for j, question in enumerate(asked.questions):
-                kinds.setdefault((asked.known, asked.types, question.for_relations), []).append((i, j))
-        for (known, types, for_relations), places in kinds.items():
-            size = len(self.run.dataset.relations if for_relations else self.run.dataset.entities)
-            k = min(size, max(batch[i].k for i, _ in places))
-            rows = self.predictor.predict_ids([batch[i].questions[j] for i, j in places], k, known, types)
-            for (i, j), row in zip(places, rows, strict=True):
-                found[i][j] = row[: batch[i].k]
-        return found
 
     def prediction_set(self, asked: QuestionIds, coverage: float, limit: int) -> "Future[PredictionSetView]":
         """Return a prediction set of this coverage, of which so many answers are listed."""
@@ -213,18 +180,6 @@ class ServedRun:
         """Return how probable triples of known names are, and how they rank."""
         ids = torch.tensor(triples, dtype=torch.long).view(-1, 3)
         return self.later(lambda: link_views(self.predictor, ids))
-
-    def triples(
-        self, triples: Sequence[tuple[str, str, str]], part: str
-    ) -> list[tuple[int, int, int] | UnknownFieldError]:
-        """Find the names of triples; an error in the place of one that has an unknown name."""
-        return [self._triple(triple, f"{part}[{i}].") for i, triple in enumerate(triples)]
-
-    def _triple(self, triple: tuple[str, str, str], place: str) -> tuple[int, int, int] | UnknownFieldError:
-        try:
-            return self.lookup.triple(triple, place)
-        except UnknownFieldError as error:
-            return error
 
     def judge(
         self, verdicts: Sequence[tuple[tuple[str, str, str], Verdict, str]], by: str

@@ -133,6 +133,16 @@ class PairItem:
 
 
 @dataclass(frozen=True)
+class FactRow:
+    """A known fact as a row of a table, and the split that holds it."""
+
+    head: str
+    relation: str
+    tail: str
+    split: Split
+
+
+@dataclass(frozen=True)
 class RelationCard(RelationItem):
     """A relation: some of its facts, how well it is answered, and how true its probabilities are.
 

@@ -11,6 +11,7 @@ import { asCode, copyLink, tableButtons } from "./share.js";
 const FIRST = 10; // answers, until more are asked for
 const MOST = 200;
 const COVERAGE = 0.9;
+const USEFUL = 50; // members of an answer set that are worth a list
 const NAMED = 6; // members of an answer set that are named
 const PARTS = ["head", "relation", "tail"];
 
@@ -164,18 +165,25 @@ function answerSet(run, question, signal) {
   return later(load, (set) => el("p.set", setWords(run, set)), { signal, waiting: "Weighing…" });
 }
 
-function setWords(run, { answers, size, coverage, everything, triples, own, measured }) {
+function setWords(run, { answers, size, coverage, candidates, everything, triples, own, measured }) {
   const basis = `by ${count(triples, "held-out fact")} of ${own ? "this relation" : "all relations"}`;
   const seen = measured === null ? "" : `; measured on test: ${percent(measured)}`;
   const note = el("span.quiet", ` (${basis}${seen})`);
   if (everything) return ["Too uncertain to narrow down: no candidate can be left out", note, "."];
+  if (size > USEFUL) {
+    const many = `${count(size)} of ${count(candidates, "candidate")}`;
+    return [`Too uncertain to name: it takes ${many} to hold a missing fact in ${tenths(coverage)}`, note, "."];
+  }
   const named = answers
     .slice(0, NAMED)
     .flatMap(({ name, label }, i) => [i ? ", " : "", entityLink(run, name, label)]);
   const rest = size > NAMED ? ` and ${count(size - NAMED)} more` : "";
   const these = size === 1 ? "it is this one" : `it is among these ${count(size)}`;
-  const cases = `in about ${Math.round(10 * coverage)} of 10 cases`;
-  return [el("strong", `If a fact is missing, ${these} ${cases}`), ": ", ...named, rest, note];
+  return [el("strong", `If a fact is missing, ${these} in ${tenths(coverage)}`), ": ", ...named, rest, note];
+}
+
+function tenths(share) {
+  return `about ${Math.round(10 * share)} of 10 cases`;
 }
 
 function elsewhere(run, runs, question) {

@@ -7,6 +7,8 @@ const TALL = 28, PAD = 12; // a node: its height, and the room beside its text
 const LANE = 130; // the least room beside each other for nodes of a layer, else one scrolls
 const BETWEEN = 52; // layers, besides the text of what joins them
 const APART = 15; // edges that join the same two nodes
+const HIGH = 16; // the text of an edge
+const SPOTS = [0.36, 0.64, 0.24, 0.76]; // shares of an edge where its text stands, if it has no room in the middle
 const SWEEPS = 6;
 const NODE_FONT = "550 14px system-ui, sans-serif", EDGE_FONT = "12.5px system-ui, sans-serif";
 const pen = document.createElement("canvas").getContext("2d");
@@ -33,7 +35,8 @@ function drawing(nodes, edges, label, width) {
   const most = Math.max(...layers.map(({ length }) => length)), flat = needed <= width || most * LANE > width;
   const size = flat ? [needed, ROW * most + 8] : [width, LINE * (layers.length - 1) + TALL + 8];
   const lie = flat ? fromLeft(layers, long, gaps, size[1]) : fromTop(layers, width);
-  const links = routes.map((route) => edgeOf(route, lie, flat));
+  const taken = nodes.map(({ id }) => lie.get(id)).map(({ x, y, wide: own }) => ({ x, y, wide: own, high: TALL }));
+  const links = routes.map((route) => edgeOf(route, lie, flat, taken));
   return svg("svg", { width: size[0], height: size[1], viewBox: `0 0 ${size[0]} ${size[1]}`, role: "group", "aria-label": label },
     svg("g", links.map(({ line }) => line)), svg("g", links.map(({ text }) => text)),
     nodes.map((node) => nodeOf(node, lie.get(node.id))));
@@ -127,8 +130,8 @@ function fromTop(layers, width) {
   return lie;
 }
 
-/** Return the line of an edge, with an arrow at its end, and its text. */
-function edgeOf({ edge, turned, via, shift, leaning }, lie, flat) {
+/** Return the line of an edge, with an arrow at its end, and its text, where it covers nothing of what is taken. */
+function edgeOf({ edge, turned, via, shift, leaning }, lie, flat, taken) {
   const places = via.map((id) => lie.get(id)), level = flat ? places[0].x === places.at(-1).x : places[0].y === places.at(-1).y;
   const points = level ? arc(places, shift, flat) : through(places, shift, flat);
   const kind = `${edge.known ? "" : ".predicted"}${edge.negated ? ".negated" : ""}`;
@@ -138,12 +141,20 @@ function edgeOf({ edge, turned, via, shift, leaning }, lie, flat) {
     d: flat ? `M${tip.x} ${tip.y}l${-7 * way} -4v8z` : `M${tip.x} ${tip.y}l-4 ${-7 * way}h8z`,
   });
   const middle = Math.floor((points.length - 1) / 2), [a, b] = [points[middle], points[middle + 1]];
-  const [x, y] = level && flat ? [a.x + 34, (a.y + b.y) / 2] : level ? [(a.x + b.x) / 2, a.y + 30] : along(a, b, flat ? 0.5 : leaning, flat);
   const chance = chanceOf(edge), room = wide(textOf(edge), EDGE_FONT) + 8;
-  const under = svg("rect.under", { x: x - room / 2, y: y - 8, width: room, height: 16 });
+  const bow = flat ? [a.x + 34, (a.y + b.y) / 2] : [(a.x + b.x) / 2, a.y + 30];
+  const spots = level ? [bow] : [flat ? 0.5 : leaning, ...SPOTS].map((t) => along(a, b, t, flat));
+  const boxes = spots.map(([x, y]) => ({ x, y, wide: room, high: HIGH }));
+  const box = boxes.find((one) => !taken.some((other) => touch(one, other))) ?? boxes[0], { x, y } = box;
+  taken.push(box);
+  const under = svg("rect.under", { x: x - room / 2, y: y - HIGH / 2, width: room, height: HIGH });
   const text = svg(`text.edge-text${edge.negated ? ".negated" : ""}`, { x, y: y + 4, "text-anchor": "middle" },
     edge.label, chance && svg("tspan.probability", ` ${chance}`), svg("title", `${edge.label}, ${edge.known ? "known" : "predicted"}`));
   return { line: svg("g", line, arrow), text: svg("g", under, text) };
+}
+
+function touch(one, other) {
+  return 2 * Math.abs(one.x - other.x) < one.wide + other.wide && 2 * Math.abs(one.y - other.y) < one.high + other.high;
 }
 
 /** Return the place at a share of the way on the curve between two corners. */

@@ -21,11 +21,11 @@ export async function judged(run, signal) {
   return new Map(judgements.filter(({ by }) => by === me()).map((each) => [keyOf(each), each]));
 }
 
-/** Return switches to accept or reject a link, and a box for the reason once it is judged. */
+/** Return switches to accept or reject a link, and a box for the reason once it is judged; they say "judged". */
 export function judging(run, triple, { fail, said, label }) {
   const names = { head: triple.head, relation: triple.relation, tail: triple.tail };
   let verdict = said?.verdict ?? null;
-  const reason = el("input", {
+  const node = el("span.judging"), reason = el("input", {
     type: "text", "aria-label": `Reason for the verdict on ${label}`, placeholder: "reason, if any", maxlength: 1000,
     value: said?.reason ?? "", onchange: () => send(verdict),
   });
@@ -46,13 +46,15 @@ export function judging(run, triple, { fail, said, label }) {
       await post(of(run, "judgements"), { judgements: [body], by: me() });
       verdict = next;
       show();
+      node.dispatchEvent(new CustomEvent("judged", { bubbles: true }));
     } catch (error) {
       fail(error, () => send(next));
     }
   }
 
   show();
-  return { node: el("span.judging", buttons, reason), send, verdict: () => verdict };
+  node.append(...buttons, reason);
+  return { node, send };
 }
 
 /** Return new links with their probability and switches to judge them, the most probable first. */

@@ -31,6 +31,9 @@ export async function show({ run, params, signal, fail }) {
   const list = el("ol.answers.new-links.queue", { tabindex: 0, "aria-label": "New links, by probability", id: "queue" },
     rows.map(({ node }) => node));
   keys(list, rows);
+  const measured = () => later(() => get(of(run, "agreement"), {}, signal), (found) => agreement(run, found, fail), { signal });
+  const judgements = section("Judgements", measured());
+  list.addEventListener("judged", () => judgements.lastChild.replaceWith(measured()));
   const more = links.length === k && k < MOST
     ? el("p", el("button.plain", { id: "more", onclick: () => turnInto("review", { ...params, k: 2 * k }) }, "Show more"))
     : null;
@@ -45,8 +48,7 @@ export async function show({ run, params, signal, fail }) {
         " reject, ", key("u"), " take back, ", key("w"), " why."),
       links.length ? list : el("p.notice", "No new links."),
       more,
-      section("Judgements", later(() => get(of(run, "agreement"), {}, signal), (found) => agreement(run, found, fail),
-        { signal })),
+      judgements,
     ],
   };
 }
