@@ -83,6 +83,16 @@ def test_links_become_facts(run, values):
     assert modulekge.open_dataset(ROWS).fingerprint == run.dataset.fingerprint
 
 
+def test_a_table_is_scored_as_its_rows_are(run):
+    asked = modulekge.Predictor(run)
+    rows = [("n1", "next", "n2"), ("n2", "next", "n1")]
+    table = pa.table(dict(zip(("head", "relation", "tail"), zip(*rows, strict=True), strict=True)))
+    assert asked.score(table) == asked.score(rows)
+    unknown = pa.table({"head": ["n1"], "relation": ["next"], "tail": ["n1000"]})
+    with pytest.raises(ModulekgeError, match="row 1: unknown entity 'n1000'"):
+        asked.score(unknown)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_repr_is_short_and_html_escapes_names(values, kind):
     value = values[kind]

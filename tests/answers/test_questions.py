@@ -1,5 +1,6 @@
 """Relations, many questions at once, new links, triples of files, answer sets; of every kind of model."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -155,6 +156,20 @@ def test_links_are_the_most_probable_new_triples(asked, chunk, monkeypatch):
         assert len(same & by_name) >= len(by_name) - 1  # the last may tie
         assert all(link.split is None for link in found)
         assert sum(seen) == N * len(ids)
+
+
+@pytest.mark.parametrize("chunk", [1, 7, N])
+def test_no_relation_fills_a_list_where_each_may_have_a_few(asked, chunk, monkeypatch):
+    monkeypatch.setattr(links_module, "questions_at_once", lambda *_: chunk)
+    every = asked.links(k=10_000)
+    for few, k in ((1, 3), (4, 7), (4, 100)):
+        found = asked.links(k=k, per_relation=few)
+        assert max(Counter(link.relation for link in found).values()) <= few
+        best = [p for r in range(3) for p in [x.probability for x in every if x.relation == f"r{r}"][:few]]
+        assert [link.probability for link in found] == pytest.approx(sorted(best)[::-1][:k], abs=1e-6)
+    assert asked.links("r1", 5) == asked.links(["r1"], 5)
+    with pytest.raises(QuestionError, match="per_relation = 0: ask for at least one link"):
+        asked.links(per_relation=0)
 
 
 def test_a_relation_with_one_tail_for_each_head_gets_no_second_one_and_no_loop(asked):

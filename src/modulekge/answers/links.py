@@ -26,13 +26,25 @@ class Chunk(NamedTuple):
 Watch = Callable[[Iterator[Chunk]], Iterable[Chunk]]
 
 
-def best_links(chunks: Iterable[Chunk], k: int) -> Triples:
-    """Return the ``k`` most probable of all chunks, best first."""
+def best_links(chunks: Iterable[Chunk], k: int, per_relation: int | None = None) -> Triples:
+    """Return the ``k`` most probable of all chunks, best first; of each relation at most so many."""
     best, sure = torch.zeros(0, 3, dtype=torch.long), torch.zeros(0)
     for chunk in chunks:
         sure, order = torch.cat([sure, chunk.chances]).sort(descending=True, stable=True)
-        best, sure = torch.cat([best, chunk.triples])[order[:k]], sure[:k]
+        best = torch.cat([best, chunk.triples])[order]
+        if per_relation is not None:
+            few = _places(best[:, 1]) < per_relation
+            best, sure = best[few], sure[few]
+        best, sure = best[:k], sure[:k]
     return best
+
+
+def _places(relations: Ids) -> Ids:
+    """Count, for each, how often it stands before."""
+    order = relations.argsort(stable=True)
+    counts = relations[order].unique_consecutive(return_counts=True)[1]
+    starts = (counts.cumsum(0) - counts).repeat_interleave(counts)
+    return torch.empty_like(order).index_put_((order,), torch.arange(len(order)) - starts)
 
 
 def links_in_chunks(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import torch
 from jaxtyping import Int
@@ -30,6 +30,9 @@ from modulekge.frames import Shown
 from modulekge.run.calibrate import scored_by
 from modulekge.run.run import Run, load
 from modulekge.shapes import Ids, Triples
+
+if TYPE_CHECKING:
+    from modulekge.data.readers.tabular import ArrowStream
 
 Known = Literal["mark", "exclude"]
 
@@ -194,37 +197,46 @@ class Predictor(Shown):
 
     def links(
         self,
-        relations: Iterable[str] | None = None,
+        relations: str | Iterable[str] | None = None,
         k: int = 100,
         watch: Watch = iter,
         types: Types = "constrained",
         min_probability: float = 0.0,
+        per_relation: int | None = None,
     ) -> Links:
         """Return the ``k`` most probable new triples of some relations, or of all, over the whole graph.
 
         They are ranked by the probability of their tail: scores of different questions cannot be compared.
         What no fact of a relation shows is left out: a second answer where each question has one, loops, and,
         unless ``types="any"``, heads and tails of a type that the relation does not hold there.
-        ``min_probability`` leaves out what is less probable. ``watch`` may show the chunks of heads as they
-        pass.
+        ``min_probability`` leaves out what is less probable, ``per_relation`` all but so many of each, so
+        that no relation fills the list. ``watch`` may show the chunks of heads as they pass.
         """
-        return self.links_of_ids(self._relation_ids(relations), k, watch, types, min_probability)
+        asked = self._relation_ids(relations)
+        return self.links_of_ids(asked, k, watch, types, min_probability, per_relation)
 
     def links_of_ids(
-        self, relations: Sequence[int], k: int, watch: Watch, types: Types, min_probability: float
+        self,
+        relations: Sequence[int],
+        k: int,
+        watch: Watch,
+        types: Types,
+        min_probability: float,
+        per_relation: int | None = None,
     ) -> Links:
         """Return the most probable new triples of relations by ids."""
-        if k < 1:
-            raise QuestionError(f"k = {k}: ask for at least one link")
+        for name, count in (("k", k), ("per_relation", per_relation)):
+            if count is not None and count < 1:
+                raise QuestionError(f"{name} = {count}: ask for at least one link")
         if not 0 <= min_probability <= 1:
             raise QuestionError(f"min_probability = {min_probability:g}: expected a number between 0 and 1")
         scorer, dataset = self.run.scorer, self.run.dataset
         calibration, constraints = self.calibrated(), self._constraints(types)
         chunks = links_in_chunks(scorer, dataset, calibration, relations, k, constraints, min_probability)
-        return self.score_ids(best_links(watch(chunks), k))
+        return self.score_ids(best_links(watch(chunks), k, per_relation))
 
     def link_candidates(
-        self, relations: Iterable[str] | None = None, types: Types = "constrained"
+        self, relations: str | Iterable[str] | None = None, types: Types = "constrained"
     ) -> list[tuple[int, int]]:
         """Return of how many heads and how many tails the links of each relation are chosen."""
         return self.sides_of_ids(self._relation_ids(relations), types)
@@ -234,12 +246,15 @@ class Predictor(Shown):
         constraints, every = self._constraints(types), len(self.run.dataset.entities)
         return [constraints.sides(r) if constraints else (every, every) for r in relations]
 
-    def _relation_ids(self, relations: Iterable[str] | None) -> list[int]:
+    def _relation_ids(self, relations: str | Iterable[str] | None) -> list[int]:
         names = self.run.dataset.relations
+        relations = [relations] if isinstance(relations, str) else relations
         return list(dict.fromkeys(range(len(names)) if relations is None else map(names.find, relations)))
 
-    def score(self, triples: NamedTriples | Iterable[Named], unknown: Unknown = "refuse") -> Links:
-        """Return score, probability and ranks of triples by name, in their order.
+    def score(
+        self, triples: "NamedTriples | ArrowStream | Iterable[Named]", unknown: Unknown = "refuse"
+    ) -> Links:
+        """Return score, probability and ranks of triples by name, in their order: of rows, or of a table.
 
         A triple with a name that the graph does not have is refused, or with ``unknown="skip"`` left out.
         """

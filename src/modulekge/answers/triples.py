@@ -4,13 +4,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import torch
 
 from modulekge.data.dataset import Dataset
 from modulekge.errors import QuestionError, UnknownNameError
 from modulekge.shapes import Triples
+
+if TYPE_CHECKING:
+    from modulekge.data.readers.tabular import ArrowStream
 
 Named = tuple[str, str, str]
 Unknown = Literal["refuse", "skip"]
@@ -28,16 +31,21 @@ class NamedTriples:
         """Read a file of triples in any format that a graph may have; it is not split."""
         from modulekge.data.readers.files import read_file  # which takes Arrow, and few questions do
         from modulekge.data.readers.places import place
-        from modulekge.data.readers.tables import ROLES
+        from modulekge.data.readers.tables import rows_of
 
-        table = read_file(path, columns).splits[0]
-        rows = list(zip(*(table[role].to_pylist() for role in ROLES), strict=True))
-        return cls(rows, partial(place, path, columns))
+        return cls(rows_of(read_file(path, columns).splits[0]), partial(place, path, columns))
 
     @classmethod
-    def of(cls, triples: "NamedTriples | Iterable[Named]") -> "NamedTriples":
-        """Return triples that may have come without their places."""
-        return triples if isinstance(triples, NamedTriples) else cls(list(triples))
+    def of(cls, triples: "NamedTriples | ArrowStream | Iterable[Named]") -> "NamedTriples":
+        """Return triples that may have come without their places, as rows or as a table."""
+        if isinstance(triples, NamedTriples):
+            return triples
+        if not hasattr(triples, "__arrow_c_stream__"):
+            return cls(list(triples))
+        from modulekge.data.readers.tables import rows_of
+        from modulekge.data.readers.tabular import read_tabular
+
+        return cls(rows_of(read_tabular(triples).splits[0]), lambda i: f"row {i + 1}")
 
     def ids(self, dataset: Dataset, unknown: Unknown) -> Triples:
         """Return the ids of a graph; an unknown name, or a label of several, is refused or left out."""

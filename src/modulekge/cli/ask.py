@@ -78,6 +78,9 @@ def links(
         list[str] | None, typer.Option(help="A relation, by name or label; repeatable; default: all.")
     ] = None,
     k: Annotated[int, typer.Option("-k", "--limit", help="How many links at most.")] = 100,
+    per_relation: Annotated[
+        int | None, typer.Option(min=1, help="How many of each relation at most; default: any number.")
+    ] = None,
     min_probability: Annotated[
         float, typer.Option(min=0, max=1, help="Leave out links that are less probable.")
     ] = 0.0,

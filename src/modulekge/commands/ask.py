@@ -81,6 +81,7 @@ def links(
     run: Path,
     relation: list[str] | None,
     k: int,
+    per_relation: int | None,
     min_probability: float,
     any_type: bool,
     out: Path | None,
@@ -95,13 +96,18 @@ def links(
     sides = predictor.link_candidates(relation, types)
     total = sum(heads for heads, _ in sides)
     with render.progress_display("asking", total, lambda chunk: chunk.heads) as watch:
-        found = predictor.links(relation, k, watch, types, min_probability)
+        found = predictor.links(relation, k, watch, types, min_probability, per_relation)
     if not any_type:
         _say_candidates(sum(h * t for h, t in sides), len(sides) * len(dataset.entities) ** 2, "triples")
     if not found:
         typer.echo(f"no new link has a probability of {min_probability:g} or more", err=True)
     view = render.links_table(found, dataset)
     give(Rows.of(Link, found), view, None if dry_run else out, as_json, lambda: write(found, dataset))
+    if found:
+        typer.echo(
+            "a probability is that of the tail: so often answers like it were right on held-out facts",
+            err=True,
+        )
     if out and dry_run:
         typer.echo(f"{out}: {counted(len(found), 'link')} would be written; nothing was", err=True)
 

@@ -47,6 +47,11 @@ def joined(graphs: Sequence[Graph]) -> Graph:
     )
 
 
+def rows_of(table: pa.Table) -> list[tuple[str, str, str]]:
+    """Return the triples of a table, row by row."""
+    return list(zip(*(table[role].to_pylist() for role in ROLES), strict=True))
+
+
 def gathered(rows: Iterable[tuple[str, str, str]]) -> pa.Table:
     """Return rows of names as a table, holding each distinct name of a batch once."""
     batches, rest = [], iter(rows)
