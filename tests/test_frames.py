@@ -83,6 +83,14 @@ def test_links_become_facts(run, values):
     assert modulekge.open_dataset(ROWS).fingerprint == run.dataset.fingerprint
 
 
+def test_answers_without_probabilities_say_how_to_have_them(values, tmp_path):
+    bare = modulekge.train(ROWS, "DistMult", {"train.epochs": 1, "model.k": 4}, tmp_path / "bare")
+    asked = modulekge.Predictor(str(bare.folder.path))
+    assert "modulekge.calibrate(run)" in repr(asked.predict(head="n0", relation="next"))
+    for kind in ("answers", "relations", "links", "scores"):
+        assert "calibrate" not in repr(values[kind])
+
+
 def test_a_table_is_scored_as_its_rows_are(run):
     asked = modulekge.Predictor(run)
     rows = [("n1", "next", "n2"), ("n2", "next", "n1")]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from modulekge.data.benchmarks import SPLITS
 from modulekge.data.compositions import compositions
 from modulekge.data.dataset import Dataset
-from modulekge.data.doctor import STAGES, examine, spelt_alike
+from modulekge.data.doctor import STAGES, examine, examine_files, spelt_alike
 from modulekge.data.overlaps import overlaps
 from modulekge.data.registry import open_dataset
 from modulekge.data.vocabulary import Vocabulary
@@ -150,3 +150,12 @@ def test_the_stages_of_an_examination_are_told():
     told = []
     examine(graph(line(0)), told.append)
     assert tuple(told) == STAGES
+
+
+def test_what_many_lines_lack_is_said_once(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("a,r,b\n" + "c,r\n" * 9 + "d,,e\nf,r,g\n")
+    once, apart = (finding.what for finding in examine_files(path))
+    fields = f"{path}:2: expected 3 comma-separated fields (head, relation, tail), found 2, so no tail; "
+    assert once == f"{fields}likewise 8 lines more: 3, 4, 5, 6, ..."
+    assert apart == f"{path}:11: the relation is empty; fill it in or remove the line"

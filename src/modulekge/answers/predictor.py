@@ -37,16 +37,19 @@ if TYPE_CHECKING:
 Known = Literal["mark", "exclude"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Predictor(Shown):
-    """A run that can be asked.
+    """A run that can be asked; given by its folder, it is loaded.
 
-    >>> asked = Predictor(modulekge.load("runs/demo"))  # doctest: +SKIP
+    >>> asked = Predictor("runs/demo")  # doctest: +SKIP
     >>> asked.predict(head="France", relation="borders", k=3, known="exclude")  # doctest: +SKIP
     >>> asked.predict(head="France", tail="Spain")  # doctest: +SKIP
     """
 
     run: Run
+
+    def __init__(self, run: Run | str | Path) -> None:
+        object.__setattr__(self, "run", run if isinstance(run, Run) else load(run))
 
     def _about(self) -> Mapping[str, object]:
         return self.run._about()
@@ -318,6 +321,4 @@ def predict(
     types: Types = "any",
 ) -> Answers:
     """Return the best answers to one question; for many questions keep a :class:`Predictor`."""
-    return Predictor(run if isinstance(run, Run) else load(run)).predict(
-        head=head, relation=relation, tail=tail, k=k, known=known, types=types
-    )
+    return Predictor(run).predict(head=head, relation=relation, tail=tail, k=k, known=known, types=types)

@@ -1,6 +1,6 @@
 """Questions and answers as values, and one kind of question over the ids of a graph."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import NamedTuple
@@ -72,6 +72,9 @@ class Answers(Rows[Answer]):
 
     kind, what = Answer, ("answer", "answers")
 
+    def _about(self) -> dict[str, object]:
+        return _without_probabilities(self)
+
 
 @dataclass(frozen=True, repr=False)
 class PredictionSet(Table):
@@ -118,6 +121,15 @@ class Links(Rows[Link]):
     """Triples with their scores: a list that is a table too."""
 
     kind, what = Link, ("link", "links")
+
+    def _about(self) -> dict[str, object]:
+        return _without_probabilities(self)
+
+
+def _without_probabilities(found: Sequence[Answer | Link]) -> dict[str, object]:
+    """Say how to get probabilities, where something is new and nothing has one."""
+    none = any(each.split is None for each in found) and all(each.probability is None for each in found)
+    return {"no probabilities": "modulekge.calibrate(run) fits them to valid facts"} if none else {}
 
 
 class Scored(NamedTuple):

@@ -38,10 +38,27 @@ def examine_files(
     found = []
     for file in [path] if path.is_file() else splits_present(path):
         texts = list(problems(file, columns, _MOST + 1, header))
-        found += [Finding("problem", text, "") for text in texts[:_MOST]]
+        found += [Finding("problem", text, "") for text in _gathered(file, texts[:_MOST])]
         if len(texts) > _MOST:
             found.append(Finding("problem", f"{file}: there are more; these are the first {_MOST}", ""))
     return tuple(found)
+
+
+def _gathered(file: Path, texts: Iterable[str]) -> Iterator[str]:
+    """Yield what is wrong with the lines of a file; what many have in common once, with where they are."""
+    places: dict[str, list[str]] = {}
+    for text in texts:
+        line, _, what = text.removeprefix(f"{file}:").partition(": ")
+        if line.isdecimal():
+            places.setdefault(what, []).append(line)
+        else:
+            yield text
+    for what, lines in places.items():
+        if len(lines) > _FEW:
+            more = f"likewise {len(lines) - 1} lines more: {', '.join(lines[1:_FEW])}, ..."
+            yield f"{file}:{lines[0]}: {what}; {more}"
+        else:
+            yield from (f"{file}:{line}: {what}" for line in lines)
 
 
 STAGES = ("counting", "comparing names", "comparing relations", "looking for compositions")

@@ -210,7 +210,10 @@ def _miscounted(place: str, form: Form, fields: list[str]) -> DataError:
     """Say how many fields there should be, and whether another separator would give as many."""
     text = form.separator.join(fields)
     others = [word for s, word in _WORDS.items() if s != form.separator and _count(text, s) == form.width]
-    hint = f"; cut at {others[0]}s it has {form.width}: separate all lines alike" if others else ""
+    none = " or ".join(name for name, place in form.places.items() if place >= len(fields))
+    hint = f", so no {none}" if none else ""
+    if others:
+        hint = f"; cut at {others[0]}s it has {form.width}: separate all lines alike"
     what = f" ({', '.join(form.places)})" if len(form.places) == form.width else ""
     return DataError(
         f"{place}: expected {form.width} {_WORDS[form.separator]}-separated fields{what}, "
