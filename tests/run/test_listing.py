@@ -179,6 +179,8 @@ def test_a_comparison_holds_what_differs_and_nothing_else(place):
     assert found.metrics["valid mrr"] == tuple(max(v for _, v in curve) for curve in found.curves)
     assert found.metrics["test mrr"][0] == by_name(place)["first"].test_mrr
     assert found.metrics["test mrr"][1] is None
+    low, high = (found.metrics[f"test mrr, 95 % {end}"][0] for end in ("from", "to"))
+    assert low <= found.metrics["test mrr"][0] <= high
     assert found.cautions == ()
 
 

@@ -8,7 +8,7 @@ import typer
 
 from modulekge.choices import SEARCH_SPACES, STUDIES
 from modulekge.cli import completion
-from modulekge.cli.app import Json, Settings, command
+from modulekge.cli.app import DataDir, Json, Settings, command
 from modulekge.cli.graph import GraphOptions
 
 
@@ -77,6 +77,7 @@ def reproduce(
         "results/studies"
     ),
     runs: Annotated[Path, typer.Option(help="Folder of runs.")] = Path("runs/studies"),
+    data_dir: DataDir = None,
     out: Annotated[
         Path | None, typer.Option(help="Write the table and figure into this folder, too.")
     ] = None,

@@ -1,6 +1,7 @@
 """The commands that search for settings, and that reproduce the paper's tables and figures."""
 
 import json
+import os
 import shlex
 from collections.abc import Sequence
 from contextlib import closing, suppress
@@ -11,6 +12,7 @@ from modulekge import render
 from modulekge.cli.graph import GraphOptions
 from modulekge.commands.graph import open_graph, print_notes
 from modulekge.config import parse_setting
+from modulekge.data.benchmarks import DATA_VARIABLE
 from modulekge.errors import RunError, one_of
 from modulekge.models.spec import named
 from modulekge.run.files import write_file
@@ -80,9 +82,14 @@ def reproduce(
     minutes: float,
     results: Path,
     runs: Path,
+    data_dir: Path | None,
     out: Path | None,
 ) -> None:
     """Show a table or figure of the paper with a verdict beside each of its figures."""
+    if data_dir:  # for the processes that train, too
+        os.environ[DATA_VARIABLE] = os.pathsep.join(
+            filter(None, [str(data_dir.absolute()), os.environ.get(DATA_VARIABLE)])
+        )
     chosen = one_of("study", study, {**STUDIES, future.NAME: None})
     if chosen is None:
         _reproduce_future(stored_only, retrain, minutes, results, runs, out)

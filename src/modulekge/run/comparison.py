@@ -64,6 +64,8 @@ def _metrics(folder: RunFiles, records: list[EpochRecord], report: Report | None
     if valid:
         found |= {f"valid {name}": value for name, value in valid.items()}
     if report:
+        low, high = report.intervals["mrr"]
+        found |= {"test mrr": report.both["mrr"], "test mrr, 95 % from": low, "test mrr, 95 % to": high}
         found |= {f"test {name}": value for name, value in report.both.items()}
     return found
 
