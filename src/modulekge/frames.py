@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from html import escape
 from types import NoneType, UnionType
@@ -30,12 +31,12 @@ _WIDEST = 24  # of a cell in it
 _MOST = 50  # rows of HTML
 
 
-class Shown:
+class Shown(ABC):
     """What is shown as its name and some facts about it, instead of all that it holds."""
 
+    @abstractmethod
     def _about(self) -> Mapping[str, object]:
         """Return the facts, by what to call them."""
-        raise NotImplementedError
 
     def _title(self) -> str:
         return type(self).__name__
@@ -58,9 +59,9 @@ class Shown:
 class Table(Shown):
     """What is shown with its first rows, and can be had as a table."""
 
+    @abstractmethod
     def _columns(self) -> Columns:
         """Return the types of the columns by name, and the rows."""
-        raise NotImplementedError
 
     def to_arrow(self) -> Any:
         """Return the rows as a table of pyarrow; numbers that there are not are null."""
