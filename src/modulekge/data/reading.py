@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from modulekge.data.dataset import Dataset
+from modulekge.data.readers.columns import is_wide
 from modulekge.data.readers.files import read_file
 from modulekge.data.readers.headers import Header
 from modulekge.data.readers.labels import LONGEST, Kind, bounded, read_texts
@@ -90,13 +91,13 @@ def read_facts(
     if isinstance(source, Path):
         where = partial(place, source, columns, header=graph.header if header is None else header)
     else:
-        where = partial(_place_in_memory, where_is(source), graph)
+        where = partial(_place_in_memory, where_is(source), graph, "triple" if is_wide(columns) else "row")
     return Facts(entities, relations, torch.cat(splits), tuple(notes), graph.blank, where)
 
 
-def _place_in_memory(where: str, graph: Graph, i: int) -> str:
+def _place_in_memory(where: str, graph: Graph, what: str, i: int) -> str:
     """Say where the i-th triple stands; of several splits, and of what has no order, in what alone."""
-    return where if len(graph.splits) > 1 or graph.blank else f"{where}: row {graph.skipped + i + 1}"
+    return where if len(graph.splits) > 1 or graph.blank else f"{where}: {what} {graph.skipped + i + 1}"
 
 
 def _knows(dataset: Dataset, row: Sequence[str]) -> bool:

@@ -8,6 +8,7 @@ from modulekge.errors import DataError
 from modulekge.suggest import nearest
 
 COLUMNS = "--columns (columns= in Python)"  # what chooses them
+EVERY = "*"  # as the second of two columns: each other one is a relation
 _LETTERS = (("h", "r", "t"), ("s", "p", "o"))
 _WORDS = {
     "head": "head subject subj source src from start",
@@ -34,6 +35,11 @@ def named_columns(columns: str | Sequence[str | int] | None) -> list[str] | None
     return columns.split(",") if isinstance(columns, str) else [str(column) for column in columns]
 
 
+def is_wide(columns: Sequence[str] | None) -> bool:
+    """Say whether a column of heads is chosen, and all others are relations of theirs."""
+    return columns is not None and len(columns) == 2 and columns[1] == EVERY
+
+
 def by_number(columns: Sequence[str]) -> bool:
     """Say whether columns are chosen by number rather than by name."""
     numbered = all(column.isdecimal() for column in columns)
@@ -49,17 +55,23 @@ def by_number(columns: Sequence[str]) -> bool:
 def chosen_places(place: str, titles: Sequence[str], columns: Sequence[str]) -> dict[str, int]:
     """Return where the chosen columns stand among the titles; ``place`` is said where one does not."""
     numbered = by_number(columns)
-    for column in columns:
-        if numbered and not 1 <= int(column) <= len(titles):
-            raise DataError(f"{place}: no column {column}; there are {len(titles)}, counted from 1")
-        if not numbered and column not in titles:
-            near = nearest(column, titles)
-            advice = f"did you mean {' or '.join(near)}?" if near else f"the columns are {listed(titles)}"
-            raise DataError(f"{place}: no column {column!r}; {advice}")
-        if not numbered and list(titles).count(column) > 1:
-            raise DataError(f"{place}: more than one column {column!r}; choose by number, such as 1,3,2")
-    found = [int(column) - 1 if numbered else list(titles).index(column) for column in columns]
+    found = [place_of(place, titles, column, numbered) for column in columns]
     return dict(zip(ROLES, found, strict=True))
+
+
+def place_of(place: str, titles: Sequence[str], column: str, numbered: bool) -> int:
+    """Return where a column stands that is chosen by name, or by number from 1."""
+    if numbered:
+        if not 1 <= int(column) <= len(titles):
+            raise DataError(f"{place}: no column {column}; there are {len(titles)}, counted from 1")
+        return int(column) - 1
+    if column not in titles:
+        near = nearest(column, titles)
+        advice = f"did you mean {' or '.join(near)}?" if near else f"the columns are {listed(titles)}"
+        raise DataError(f"{place}: no column {column!r}; {advice}")
+    if list(titles).count(column) > 1:
+        raise DataError(f"{place}: more than one column {column!r}; choose by number, such as 1,3,2")
+    return list(titles).index(column)
 
 
 def titled_places(place: str, titles: Sequence[str], columns: Sequence[str] | None) -> dict[str, int]:
@@ -75,8 +87,8 @@ def undecided(place: str, titles: Sequence[str]) -> DataError:
     """Say what the columns are and how to choose three of them."""
     return DataError(
         f"{place}: which of the {len(titles)} columns {listed(titles)} are head, relation and tail? "
-        f"choose with {COLUMNS}, by name or number, such as 1,2,3; where each column is a property, make a "
-        "row of each fact first (pandas: melt)"
+        f"choose with {COLUMNS}, by name or number, such as 1,2,3; where each column is a property, name the "
+        f"one that says of what: '{titles[0]},{EVERY}'"
     )
 
 

@@ -1,6 +1,7 @@
 """Tables as text: fields separated by tabs, commas, semicolons or spaces, with or without a header."""
 
 import csv as plain_csv
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -152,11 +153,20 @@ def _count(text: str, separator: str) -> int:
 
 
 def read_text(path: Path, form: Form) -> pa.Table:
-    """Read the columns of a form as they are: no number is guessed, so ids keep their leading zeros."""
+    """Read the columns of a form, whose cells are names."""
+    table = encoded(_parsed(path, form))
+    if _suspicious(table) and (problem := next(text_problems(path, form), None)):
+        raise problem
+    return table
+
+
+def _parsed(path: Path, form: Form) -> pa.Table:
+    """Read columns as they are: no number is guessed, so ids keep their leading zeros."""
     titles = [str(i) for i in range(form.width)]
     wanted = [titles[place] for place in form.places.values()]
     try:
-        with path.open("rb") as file:
+        # of Arrow: its threads may still read a file of Python's as the program ends, which aborts it
+        with pa.OSFile(os.fsencode(path)) as file:
             table = csv.read_csv(
                 pa.CompressedInputStream(file, "gzip") if packed(path) else file,
                 csv.ReadOptions(
@@ -177,10 +187,18 @@ def read_text(path: Path, form: Form) -> pa.Table:
         if "Empty CSV" not in str(error):
             raise DataError(f"{path}: {error}; is the file whole, and what its name says?") from None
         table = pa.table({title: pa.array([], pa.string()) for title in wanted})
-    table = encoded(table.select(wanted).rename_columns(list(form.places)))
-    if _suspicious(table) and (problem := next(text_problems(path, form), None)):
-        raise problem
-    return table
+    return table.select(wanted).rename_columns(list(form.places))
+
+
+def titled_text(path: Path) -> pa.Table:
+    """Read all columns of a file whose first row has their titles."""
+    separator = _separator(path, 2, 0)
+    number, titles, bad = _first_row(path, separator, 0)
+    if bad:
+        raise bad
+    if len(titles) != len(set(titles)):
+        raise DataError(f"{path}:{number}: two columns have one title; rename one of them")
+    return _parsed(path, Form(separator, len(titles), {title: i for i, title in enumerate(titles)}, number))
 
 
 def _suspicious(table: pa.Table) -> bool:

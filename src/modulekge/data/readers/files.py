@@ -7,12 +7,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
+from modulekge.data.readers.columns import is_wide
 from modulekge.data.readers.delimited import form_of, read_text, text_problems
 from modulekge.data.readers.headers import Header
 from modulekge.data.readers.lines import numbered_lines, starts_with
 from modulekge.data.readers.rdf import read_rdf
-from modulekge.data.readers.records import json_rows, read_json, read_parquet
+from modulekge.data.readers.records import json_records, json_rows, read_json, read_parquet
 from modulekge.data.readers.tables import Graph
+from modulekge.data.readers.wide import melted_records, read_wide
 from modulekge.errors import DataError
 
 Format = Literal["text", "json", "parquet", "N_TRIPLES", "TURTLE"]
@@ -42,7 +44,11 @@ def read_file(path: Path, columns: Sequence[str] | None = None, header: Header =
     found = format_of(path)
     if isinstance(header, bool) and found != "text":
         raise DataError(f"{path}: only tables as text have a header to choose; leave --header out")
-    if found == "N_TRIPLES" or found == "TURTLE":
+    if columns is not None and is_wide(columns) and found in ("text", "parquet"):
+        graph = read_wide(path, found, columns[0])
+    elif columns is not None and is_wide(columns) and found == "json":
+        graph = melted_records(str(path), json_records(path), columns[0])
+    elif found == "N_TRIPLES" or found == "TURTLE":
         if columns is not None:
             raise DataError(f"{path}: RDF has no columns to choose; leave --columns out")
         graph = read_rdf(path, found)
@@ -99,7 +105,9 @@ def problems(
 def _problems(path: Path, columns: Sequence[str] | None, header: Header) -> Iterator[DataError]:
     try:
         found = format_of(path)
-        if found == "json":
+        if is_wide(columns):
+            read_file(path, columns, header)
+        elif found == "json":
             yield from (row for row in json_rows(path, columns) if isinstance(row, DataError))
         elif found == "text" and (form := form_of(path, columns, header=header)):
             yield from text_problems(path, form)

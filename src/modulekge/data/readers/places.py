@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count, islice
 from pathlib import Path
 
+from modulekge.data.readers.columns import is_wide
 from modulekge.data.readers.delimited import form_of
 from modulekge.data.readers.files import format_of
 from modulekge.data.readers.headers import Header
@@ -12,7 +13,7 @@ from modulekge.data.readers.lines import numbered_lines, numbered_rows
 
 def places(path: Path, columns: Sequence[str] | None = None, header: Header = ()) -> Iterator[str]:
     """Yield the place of each triple that ``read_file`` reads, in its order."""
-    found = format_of(path)
+    found = "" if is_wide(columns) else format_of(path)
     if found == "text" and (form := form_of(path, columns, header=header)):
         rows = numbered_rows(path, form.separator, form.quoted)
         yield from (f"{path}:{number}" for number, _ in rows if number > form.skip)

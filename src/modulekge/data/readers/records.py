@@ -43,7 +43,7 @@ def sound(rows: Iterable[Row | DataError]) -> Iterator[Row]:
 
 def json_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[Row | DataError]:
     """Yield each triple of a file of JSON, or what is wrong with its line."""
-    return record_rows(_json_records(path), columns)
+    return record_rows(json_records(path), columns)
 
 
 def record_rows(
@@ -70,7 +70,8 @@ def record_rows(
             yield _too_deep(place)
 
 
-def _json_records(path: Path) -> Iterator[tuple[str, Record | DataError]]:
+def json_records(path: Path) -> Iterator[tuple[str, Record | DataError]]:
+    """Yield the object or array of each line with its place, or what is wrong with it."""
     for number, text in numbered_lines(path):
         place = f"{path}:{number}"
         if isinstance(text, DataError):

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from modulekge.data.readers.columns import COLUMNS, titled_places
+from modulekge.data.readers.columns import COLUMNS, is_wide, titled_places
 from modulekge.data.readers.edges import read_edges
 from modulekge.data.readers.files import read_file
 from modulekge.data.readers.labels import Kind
@@ -16,6 +16,7 @@ from modulekge.data.readers.layouts import STEMS
 from modulekge.data.readers.rdf import read_store
 from modulekge.data.readers.records import Record, named_table, record_rows, sound
 from modulekge.data.readers.tables import ROLES, Graph, gathered, joined
+from modulekge.data.readers.wide import melted, melted_records
 from modulekge.errors import DataError
 
 _INDEX = re.compile(r"__index_level_\d+__")  # what pandas calls an index without a name
@@ -72,7 +73,7 @@ def _read_one(where: str, source: Any, columns: Sequence[str] | None) -> Graph:
     elif library == "networkx":
         graph = read_edges(where, source, columns)
     elif isinstance(source, ArrowStream):
-        graph = Graph((_read_stream(where, source, columns),))
+        graph = _read_stream(where, source, columns)
     else:
         graph = _read_rows(where, source, columns)
     if graph.splits[0].num_rows == 0:
@@ -87,10 +88,12 @@ def _library(source: Any) -> str:
     return next((name for name in ("pyoxigraph", "rdflib", "networkx") if name in homes), "")
 
 
-def _read_stream(where: str, source: ArrowStream, columns: Sequence[str] | None) -> pa.Table:
+def _read_stream(where: str, source: ArrowStream, columns: Sequence[str] | None) -> Graph:
     """Read three columns of a table, by the rules of Parquet; an index of pandas is none."""
     with _arrow_errors(where):
         stream = pa.RecordBatchReader.from_stream(source)
+        if columns is not None and is_wide(columns):
+            return melted(where, stream.read_all(), columns[0])
         names = stream.schema.names
         given = [i for i, title in enumerate(names) if columns or not _INDEX.fullmatch(title)]
         titles = [names[i] for i in given]
@@ -100,7 +103,8 @@ def _read_stream(where: str, source: ArrowStream, columns: Sequence[str] | None)
         else:
             places = [given[i] for i in titled_places(where, titles, columns).values()]
         fields = [stream.schema.field(i) for i in places]
-        return named_table(where, fields, (_sound_columns(batch, places) for batch in stream))
+        batches = (_sound_columns(batch, places) for batch in stream)
+        return Graph((named_table(where, fields, batches),))
 
 
 @contextmanager
@@ -129,6 +133,8 @@ def _read_rows(where: str, source: Any, columns: Sequence[str] | None) -> Graph:
             "__arrow_c_stream__, such as a DataFrame"
         )
     rows = list(source)
+    if columns is not None and is_wide(columns):
+        return melted_records(where, _records(where, rows), columns[0])
     table = gathered(sound(record_rows(_records(where, rows), columns)))
     return Graph((table,), skipped=len(rows) - table.num_rows)
 

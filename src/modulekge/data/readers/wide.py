@@ -1,0 +1,110 @@
+"""Wide tables: a row for each thing, a column for each of its properties, a fact for each filled cell."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from modulekge.data.readers.columns import place_of
+from modulekge.data.readers.delimited import titled_text
+from modulekge.data.readers.tables import Graph, gathered
+from modulekge.errors import DataError
+
+_ENOUGH = 20  # cells of a column from which its names may be of no use
+_ALONE = 0.95  # share of them that stand nowhere else
+
+
+def read_wide(path: Path, kind: str, head: str) -> Graph:
+    """Read a file of text or Parquet: each cell is a fact of what the column ``head`` names in its row."""
+    if kind == "text":
+        return melted(str(path), titled_text(path), head)
+    try:
+        return melted(str(path), parquet.read_table(path), head)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        raise DataError(f"{path}: {' '.join(str(error).split())}; is it a Parquet file, and whole?") from None
+
+
+def melted(where: str, table: pa.Table, head: str) -> Graph:
+    """Return the facts of a table: (the row's head, the column's title, the cell), where a cell is filled."""
+    titles = list(table.column_names)
+    at = place_of(where, titles, head, head.isdecimal() and head not in titles)
+    cells = [_values(where, *each) for each in zip(titles, table.columns, strict=True)]
+    heads = cells.pop(at)
+    others = [titles.pop(at), *titles][1:]
+    rows = zip(heads, zip(*cells, strict=True), strict=True) if cells else ()
+    return _graph(where, head, ((name, zip(others, parts, strict=True)) for name, parts in rows))
+
+
+def melted_records(where: str, records: Iterable[tuple[str, Any]], head: str) -> Graph:
+    """Return the facts of objects by key; each member of a list is a fact."""
+
+    def rows() -> Iterator[tuple[Any, Iterable[tuple[str, Any]]]]:
+        for place, record in records:
+            if isinstance(record, DataError):
+                raise record
+            if not isinstance(record, Mapping):
+                raise DataError(f"{place}: its columns have no names; write an object: {{{head!r}: ...}}")
+            place_of(place, list(record), head, numbered=False)
+            yield record[head], [(key, record[key]) for key in record if key != head]
+
+    return _graph(where, head, rows())
+
+
+def _values(where: str, title: str, column: pa.ChunkedArray) -> list[Any]:
+    """Return the cells of a column as text, or lists of what they hold."""
+    nested = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+    try:
+        cells: list[Any] = (column if nested else pc.cast(column, pa.string())).to_pylist()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise DataError(f"{where}: column {title!r} holds {column.type}, not names; leave it out") from None
+    return cells
+
+
+def _graph(where: str, head: str, rows: Iterable[tuple[Any, Iterable[tuple[str, Any]]]]) -> Graph:
+    triples = [
+        (name, title, text)
+        for number, (given, cells) in enumerate(rows, start=1)
+        for name in [_head(f"{where}: row {number}", head, given)]
+        for title, cell in cells
+        for text in _texts(f"{where}: row {number}", cell)
+    ]
+    useless = _useless(triples)
+    notes = [
+        f"{where}: column {title!r} is left out: {share:.0%} of its cells stand nowhere else"
+        for title, share in useless.items()
+    ]
+    return Graph((gathered(triple for triple in triples if triple[1] not in useless),), notes=tuple(notes))
+
+
+def _head(place: str, head: str, given: Any) -> str:
+    found = list(_texts(place, given))
+    if len(found) != 1:
+        raise DataError(f"{place}: {head} holds {len(found)} names; one says what the row is about")
+    return found[0]
+
+
+def _texts(place: str, cell: Any) -> Iterator[str]:
+    """Yield what a cell says: nothing, a name, or one for each member of a list."""
+    if isinstance(cell, list | tuple):
+        for member in cell:
+            yield from _texts(place, member)
+    elif isinstance(cell, Mapping):
+        raise DataError(f"{place}: holds an object in an object; give its parts columns of their own")
+    elif cell is not None and cell == cell and (text := str(cell).strip()):
+        if "\0" in text:
+            raise DataError(f"{place}: holds a NUL character; remove it")
+        yield text
+
+
+def _useless(triples: Sequence[tuple[str, str, str]]) -> dict[str, float]:
+    """Return the columns whose cells join nothing to anything: nearly each name stands in one place only."""
+    names = Counter(tail for _, _, tail in triples)
+    names.update({name for name, _, _ in triples})
+    filled = Counter(title for _, title, _ in triples)
+    alone = Counter(title for _, title, tail in triples if names[tail] == 1)
+    shares = {title: alone[title] / count for title, count in filled.items() if count >= _ENOUGH}
+    return {title: share for title, share in shares.items() if share >= _ALONE}

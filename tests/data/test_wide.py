@@ -1,0 +1,93 @@
+"""Wide tables: a fact for each filled cell, from files and from memory."""
+
+import json
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from modulekge.data.doctor import examine_files
+from modulekge.data.reading import read_facts
+from modulekge.errors import DataError
+
+ROWS = [
+    {"film": "Alien", "director": "Ridley Scott", "year": 1979, "genre": "horror"},
+    {"film": "Blade Runner", "director": "Ridley Scott", "year": 1982, "genre": None},
+    {"film": "Good, Bad", "director": "Sergio Leone", "year": 1966, "genre": "western"},
+]
+FACTS = {(row["film"], key, str(row[key])) for row in ROWS for key in row if key != "film" and row[key]}
+
+
+def facts_of(source, columns=("film", "*")):
+    found = read_facts(source, list(columns))
+    names = (found.entities.names, found.relations.names, found.entities.names)
+    return {tuple(part[i] for part, i in zip(names, row, strict=True)) for row in found.triples.tolist()}
+
+
+def written(path):
+    table = pa.Table.from_pylist(ROWS)
+    if path.suffix == ".parquet":
+        parquet.write_table(table, path)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    else:
+        cut = "\t" if path.suffix == ".tsv" else ","
+        rows = [
+            list(ROWS[0]),
+            *(["" if cell is None else str(cell) for cell in row.values()] for row in ROWS),
+        ]
+        quoted = [[f'"{cell}"' if "," in cell and cut == "," else cell for cell in row] for row in rows]
+        path.write_text("".join(cut.join(row) + "\n" for row in quoted))
+    return path
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.jsonl", "t.parquet"])
+@pytest.mark.parametrize("head", ["film", "1"])
+def test_each_filled_cell_of_a_file_is_a_fact(tmp_path, name, head):
+    if (name, head) == ("t.jsonl", "1"):
+        pytest.skip("keys of objects have no numbers")
+    assert facts_of(written(tmp_path / name), (head, "*")) == FACTS
+
+
+def test_each_filled_cell_in_memory_is_a_fact():
+    assert facts_of(pa.Table.from_pylist(ROWS)) == facts_of(ROWS) == FACTS
+    assert facts_of([{"id": 1, "knows": [2, 3], "likes": float("nan")}], ("id", "*")) == {
+        ("1", "knows", "2"),
+        ("1", "knows", "3"),
+    }
+    lists = pa.table({"id": ["a", "b"], "tags": [["x", "y"], []]})
+    assert facts_of(lists, ("id", "*")) == {("a", "tags", "x"), ("a", "tags", "y")}
+
+
+def test_a_column_that_joins_nothing_is_left_out_and_said():
+    rows = [{"id": f"p{i}", "mail": f"p{i}@example.org", "boss": f"p{i // 2}"} for i in range(40)]
+    found = read_facts(rows, ["id", "*"])
+    assert found.relations.names == ("boss",)  # whose cells are ids, too
+    assert found.notes == ("list: column 'mail' is left out: 100% of its cells stand nowhere else",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("film,year\nAlien,1979\n", "no column 'flim'; did you mean film?"),
+        ("flim,year\n,1979\n", "row 1: flim holds 0 names; one says what the row is about"),
+        ("flim,flim\na,b\n", "1: two columns have one title; rename one of them"),
+        ("flim,year\na,b,c\n", "2: expected 2 comma-separated fields (flim, year), found 3"),
+        ("flim\na\n", "no triples; each line should hold head, relation and tail"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path, text, message):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(DataError) as error:
+        read_facts(path, ["flim", "*"])
+    assert message in str(error.value)
+    (finding,) = examine_files(path, ["flim", "*"])
+    assert message in finding.what
+
+
+def test_rows_without_titles_are_refused():
+    with pytest.raises(DataError, match="row 1: its columns have no names; write an object"):
+        read_facts([("a", "b")], ["id", "*"])
+    with pytest.raises(DataError, match="row 1: holds an object in an object"):
+        read_facts([{"id": "a", "of": {"b": 1}}], ["id", "*"])
