@@ -54,14 +54,11 @@ HEAD = """Three rows differ from the paper's: DistMult, HAKE and ModulE-HH ([why
 
 ## Sizes, tests and results
 
-Parameters are those of one entity and one relation for k blocks (the dimension of the groups). Test MRR is
-that of the tuned recipe, seed 0, [filtered](evaluation.md), a minute or so each on one core. Each recipe is
-the best on valid of a few settings, not as many for each model, so the order means little
-(`results/README.md`). Each formula is tested in `tests/models/test_table.py` against one written out by
-hand, and DistMult, TransE, ComplEx, RotatE and QuatE against PyKEEN (`make peers`).
-
-HopfE's row is DensE's word for word: the two are one model here. What distinguishes HopfE, the inverse Hopf
-map, is the row HopfE-fibre.
+Parameters are those of one entity and one relation for k blocks. Test MRR is that of the tuned recipe, seed
+0, [filtered](evaluation.md). Each recipe is the best on valid of a few settings, not as many for each model,
+so the order means little (`results/README.md`). Each formula is tested in `tests/models/test_table.py`
+against one written out by hand, and some against PyKEEN (`make peers`). HopfE's row is DensE's word for
+word; what distinguishes HopfE, the inverse Hopf map, is the row HopfE-fibre.
 """
 
 
