@@ -129,7 +129,11 @@ class Links(Rows[Link]):
 def _without_probabilities(found: Sequence[Answer | Link]) -> dict[str, object]:
     """Say how to get probabilities, where something is new and nothing has one."""
     none = any(each.split is None for each in found) and all(each.probability is None for each in found)
-    return {"no probabilities": "modulekge.calibrate(run) fits them, on the graph it was trained on"} if none else {}
+    return (
+        {"no probabilities": "modulekge.calibrate(run) fits them, on the graph it was trained on"}
+        if none
+        else {}
+    )
 
 
 class Scored(NamedTuple):

@@ -105,7 +105,7 @@ def links(
     give(Rows.of(Link, found), view, None if dry_run else out, as_json, lambda: write(found, dataset))
     if found:
         typer.echo(
-            "a probability is that of the tail: so often answers like it were right on held-out facts",
+            "a probability is its tail's: how often such answers were right on held-out facts",
             err=True,
         )
     if out and dry_run:
