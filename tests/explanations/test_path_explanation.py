@@ -221,7 +221,7 @@ def test_the_server_answers_with_it_and_for_embeddings_as_before(run, tmp_path):
     assert list(why) == [field.name for field in fields(PathExplanation)]
     expected = json.loads(json.dumps(asdict(explain(run, *asked.values()))))
     assert why["routes"] == expected["routes"]
-    names = "triple split as_tail as_head supports candidates facts_around routes near_head near_tail"
+    names = "triple split model as_tail as_head supports candidates facts_around routes near_head near_tail"
     as_before = client.post(f"{API}/vectors/explain", asked).json()
     assert list(as_before) == names.split() == [field.name for field in fields(Explanation)]
     assert [field.name for field in fields(Support)] == ["fact", "influence", "share"]

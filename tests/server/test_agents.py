@@ -233,7 +233,10 @@ def test_runs_of_paths_and_mixtures_answer_too(served, paths, folder, tmp_path, 
     agent = served(run, writable=True)
     assert len(agent("predict", head="ada", relation="parent", k=3)[0]["answers"]) == 3
     assert agent("ask", question="?y where ada parent ?x and ?x parent ?y")[0]["answers"]
-    assert agent("explain", head="ada", relation="parent", tail="dan")[0]["explanation"]
+    why, text = agent("explain", head="ada", relation="parent", tail="dan")
+    speaks = modulekge.load(run).member(0).name
+    assert why["explanation"]["model"] == speaks
+    assert (f"explained by {speaks}, the member" in text) == (kind == "mixture")
     assert agent("links", k=2)[0]["links"]
     assert agent("neighbourhood", name="ada")[0]["nodes"]
     assert agent("add_fact", head="zoe", relation="sibling", tail="ada", new_names=True)[0]["moved"]

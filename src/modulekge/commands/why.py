@@ -20,11 +20,10 @@ def explain(run: Path, head: str, relation: str, tail: str, k: int, as_json: boo
     explanation = explain_by_name(loaded, head, relation, tail, k)
     print_untrained(loaded.dataset, head, tail)
     if loaded.members:
-        speaks = loaded.member(loaded.dataset.relations.find(relation)).name
         (whole,) = Predictor(loaded).score([(head, relation, tail)])
         sure = "" if whole.probability is None else f"probability {whole.probability:.1%}, "
         typer.echo(
-            f"explained by {speaks}, the member that counts most for {relation}: its own ranks; "
+            f"explained by {explanation.model}, the member that counts most for {relation}: its own ranks; "
             f"of the mixture: {sure}rank {whole.tail_rank} of tails, {whole.head_rank} of heads",
             err=True,
         )

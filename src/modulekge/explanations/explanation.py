@@ -64,6 +64,7 @@ def _explain_by_vectors(run: Run, triple: tuple[int, int, int], k: int) -> Expla
     return Explanation(
         fact_of(dataset, triple),
         dataset.split_of(triple),
+        run.name,
         there,
         back,
         _supports(dataset, facts, influence, k),

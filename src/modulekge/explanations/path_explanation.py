@@ -120,6 +120,7 @@ def explain_by_paths(model: Paths, dataset: Dataset, triple: tuple[int, int, int
     return PathExplanation(
         fact_of(dataset, triple),
         dataset.split_of(triple),
+        model.spec.name,
         tuple(fact_of(dataset, asked.named(fact)) for fact in asked.facts[~asked.kept].unique().tolist()),
         model.config.layers,
         len(asked.layers[-1].edges) > 0 or triple[0] == triple[2],

@@ -126,6 +126,7 @@ class Explanation(Reasons):
 
     triple: Fact
     split: Split | None  # where the triple stands; None where it is new
+    model: str  # whose scores these are; of a mixture, the member that counts most for the relation
     as_tail: Standing  # of the tail among answers to (head, relation, ?)
     as_head: Standing  # of the head among answers to (?, relation, tail)
     supports: tuple[Support, ...]
@@ -145,6 +146,7 @@ class PathExplanation(Reasons):
 
     triple: Fact
     split: Split | None  # where the triple stands; None where it is new
+    model: str  # whose scores these are; of a mixture, the member that counts most for the relation
     left_out: tuple[Fact, ...]  # of the graph meanwhile, as in training: the triple, where train holds it
     layers: int  # facts of the longest path that the model can follow
     reached: bool  # whether a path leads from head to tail; else the score is that of all it cannot reach

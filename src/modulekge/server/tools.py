@@ -125,8 +125,10 @@ async def _explain(run: GrowingRun, asked: Explain) -> replies.Reasons:
     served, triple = run.served, (asked.head, asked.relation, asked.tail)
     why, scored = served.explain(triple), served.score([triple])
     (link,) = await asyncio.wrap_future(scored)
-    notes = [*_cautions(served), *_guesses(served, asked.head, asked.tail)]
-    return replies.Reasons(link, await asyncio.wrap_future(why), notes)
+    found = await asyncio.wrap_future(why)
+    by = f"explained by {found.model}, the member of the mixture that counts most for {asked.relation}"
+    notes = [*_cautions(served), *_guesses(served, asked.head, asked.tail), *([by] if served.run.mix else [])]
+    return replies.Reasons(link, found, notes)
 
 
 async def _links(run: GrowingRun, asked: FindLinks) -> replies.NewLinks:

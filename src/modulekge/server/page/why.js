@@ -17,7 +17,11 @@ export async function show({ run, params, signal }) {
   ]);
   const [h, r, t] = scored.labels;
   const load = () => post(of(run, "explain"), { head, relation, tail }, signal);
-  const draw = (why) => ("left_out" in why ? byPaths(run, why, signal) : byVectors(run, why, signal));
+  const draw = (why) => [
+    ...(why.model === run.model ? [] : [el("p.quiet", `Explained by ${why.model}, the member of the mixture `,
+      `that counts most for ${words(r)}; ranks and scores below are its own.`)]),
+    ...("left_out" in why ? byPaths(run, why, signal) : byVectors(run, why, signal)),
+  ];
   return {
     title: `Why ${h} ${words(r)} ${t}?`,
     body: [
