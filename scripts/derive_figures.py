@@ -20,12 +20,13 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
+from modulekge.evaluation.seeds import spread_over_seeds  # noqa: E402
 from modulekge.json_io import typed  # noqa: E402
 from modulekge.run.plotting import markdown_table  # noqa: E402
 from modulekge.studies import paper as tables  # noqa: E402
 from modulekge.studies.catalogue import STUDIES  # noqa: E402
 from modulekge.studies.cell import Result, read_result  # noqa: E402
-from modulekge.studies.study import Line, spread_over_seeds  # noqa: E402
+from modulekge.studies.study import Line  # noqa: E402
 
 DOCUMENTS = (
     "README.md", "docs/paper.md", "docs/studies/test-seen.md", "docs/studies/tables.md",

@@ -145,7 +145,10 @@ def test_what_is_chosen_by_rule_is_shown_with_reasons(graph, tmp_path):
     assert "train.batch" not in done.stderr
     named = call("train", "world", "--dry-run", cwd=tmp_path)
     assert 'name = "ModulE-HH"' in named.stdout
-    assert re.fullmatch(r"training takes at most .* (measured on this machine|estimated); .*\n", named.stderr)
+    assert re.fullmatch(
+        r"training takes at most .* (measured on this machine|estimated for an idle machine); .*\n",
+        named.stderr,
+    )
     by_rule = call("train", "world", "--recipe", "none", "--dry-run", cwd=tmp_path)
     assert 'name = "ModulE-RC"' in by_rule.stdout
     assert "regularizer.weight" in by_rule.stderr

@@ -3,6 +3,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean, stdev
 
 import pytest
 
@@ -12,13 +13,16 @@ from modulekge.config import RerankConfig
 from modulekge.errors import ModulekgeError, RunError
 from modulekge.evaluation.evaluate import evaluate
 from modulekge.evaluation.report import Report
+from modulekge.evaluation.seeds import difference_over_seeds
 from modulekge.run.comparison import compare, write_comparison
 from modulekge.run.listing import Order, find_runs, list_runs
 from modulekge.run.plan import resolve
+from modulekge.run.plotting import latex_table
 from modulekge.run.rerank import rerank_with
 from modulekge.run.train import continue_run, train
 
 SMALL = {"model.k": 4, "train.epochs": 4, "train.batch": 7, "train.eval_every": 2, "train.patience": 0}
+LOWER = {**SMALL, "train.epochs": 3, "train.lr": 0.05}
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +31,7 @@ def made(family, tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("made")
     first = train(family, "ModulE-HH", SMALL, place / "first")
     first.folder.save_report(modulekge.evaluate(first))
-    train(family, "DistMult", {**SMALL, "train.epochs": 3, "train.lr": 0.05}, place / "more" / "second")
+    train(family, "DistMult", LOWER, place / "more" / "second")
     return place
 
 
@@ -211,6 +215,49 @@ def test_a_comparison_as_a_file(place, tmp_path):
         write_comparison(found, tmp_path / "c.pdf")
     with pytest.raises(ModulekgeError, match=r"c\.md: exists already"):
         write_comparison(found, tmp_path / "c.md")
+
+
+def test_seeds_of_the_same_settings_are_taken_together(place, family, tmp_path, capsys):
+    runs, values = [place / "first", place / "more" / "second"], {}
+    for name, model, base in (("first", "ModulE-HH", SMALL), ("second", "DistMult", LOWER)):
+        made = (train(family, model, {**base, "train.seed": s}, tmp_path / f"{name}{s}") for s in (1, 2))
+        runs += [run.folder.path for run in made]
+    found = compare(runs)
+    for model in ("ModulE-HH", "DistMult"):
+        places = [i for i, name in enumerate(found.settings["model.name"]) if name == model]
+        values[model] = [found.metrics["valid mrr"][place] for place in places]
+    assert [(g.name, g.seeds, g.figure) for g in found.groups] == [
+        ("ModulE-HH", 3, "valid mrr"),
+        ("DistMult", 3, "valid mrr"),
+    ]
+    for group in found.groups:
+        half = 4.303 * stdev(values[group.name]) / 3**0.5
+        assert group.mean == pytest.approx(fmean(values[group.name]))
+        assert group.low == pytest.approx(max(0, group.mean - half))
+    (apart,) = found.differences
+    assert apart.mean == pytest.approx(found.groups[0].mean - found.groups[1].mean)
+    assert apart.low < apart.mean < apart.high
+    render.console().print(render.comparison_view(found))
+    assert "ModulE-HH - DistMult: valid mrr" in capsys.readouterr().out
+    assert compare(runs[:2]).groups == ()
+
+
+def test_the_interval_of_a_difference_is_welchs():
+    low, high = difference_over_seeds([3.0, 5.0, 4.0], [1.0, 2.0, 3.0, 2.0])  # 1 / 3 + 1 / 6, 3.9 degrees
+    assert (low, high) == pytest.approx((2 - 3.182 * 0.5**0.5, 2 + 3.182 * 0.5**0.5))
+    assert difference_over_seeds([0.5, 0.5], [0.25, 0.25]) == (0.25, 0.25)
+
+
+def test_a_comparison_for_a_paper(place, tmp_path):
+    write_comparison(compare([place / "first", place / "more" / "second"]), tmp_path / "c.tex")
+    text = (tmp_path / "c.tex").read_text()
+    assert text.startswith("\\begin{tabular}{lrr}\n\\toprule\n & ")
+    assert "\nloss.kind & " not in text
+    assert "eval\\_every" not in text and "model.name & ModulE-HH & DistMult \\\\" in text
+    assert latex_table([("a_b", "5 %"), ("x & y", "\\z")]).splitlines()[2:5:2] == [
+        "a\\_b & 5 \\% \\\\",
+        "x \\& y & \\textbackslash z \\\\",
+    ]
 
 
 def test_a_reranked_run_has_a_figure_on_valid_once_it_was_evaluated_so(place):

@@ -40,6 +40,9 @@ def train(
     dry_run: Annotated[
         bool, typer.Option(help="Print the settings, and the time they would take, and stop.")
     ] = False,
+    test: Annotated[
+        bool, typer.Option("--test/--no-test", help="Rank test at the end; or leave it to 'evaluate'.")
+    ] = True,
     as_json: Json = False,
 ) -> None:
     """Train a model on a graph, keep the run, and report on its test split.

@@ -27,7 +27,7 @@ def tune(
         int, typer.Option(min=0, max=2**31 - 1, help="Of the search; train.seed is that of a training.")
     ] = 0,
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the search; default: runs/tune-DATA-SPACE.")
+        Path | None, typer.Option(help="Folder of the search; default: runs/tune-DATA-MODEL-SPACE.")
     ] = None,
     storage: Annotated[
         str | None, typer.Option(help="File or address of a database; default: tuning.db in the folder.")
@@ -58,7 +58,10 @@ def reproduce(
     models: Annotated[
         list[str] | None, typer.Option(help="Only this model; repeatable.", autocompletion=completion.models)
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0 on.")] = 1,
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many seeds, from 0 on; default: 1, with --render all that are stored."),
+    ] = None,
     quick: Annotated[bool, typer.Option(help="Small graphs, ModulE-HH, ComplEx: minutes on a CPU.")] = False,
     stored_only: Annotated[
         bool, typer.Option("--render", help="Train nothing; show what is stored.")
@@ -86,5 +89,6 @@ def reproduce(
 
     Stored results are read, and what is missing is trained; the first line says how many of each, and the
     table when and by which code each figure was made. --retrain FOLDER trains everything anew and compares.
-    Ctrl-C keeps what is done, and the same command goes on. --out writes Markdown, CSV, SVG and PNG.
+    Ctrl-C keeps what is done, and the same command goes on. --out writes Markdown and CSV, and with the
+    extra 'figures' SVG and PNG.
     """

@@ -51,6 +51,7 @@ def train(
     track: list[str] | None,
     minutes: float | None,
     dry_run: bool,
+    test: bool,
     as_json: bool,
 ) -> None:
     """Train a model on a graph, keep the run, and report on its test split."""
@@ -65,7 +66,7 @@ def train(
             RunFolder.check_free(out)
         dataset = open_graph(graph)
         if model or len(dataset.valid):  # else there is nothing to choose by
-            _train_mixture(dataset, out, minutes, dry_run, as_json)
+            _train_mixture(dataset, out, minutes, dry_run, test, as_json)
             return
     if many() and out is None and not dry_run:
         raise ConfigError("--out is missing: name the run folder, so that every process finds it")
@@ -94,15 +95,15 @@ def train(
         return path
 
     if restarted() and out and (out / "config.toml").exists():
-        resume(out, None, track, as_json)
+        resume(out, None, track, as_json, test)
         return
     path = Path(workers().on_main(begin))
     if not dry_run:
-        resume(path, None, track, as_json)
+        resume(path, None, track, as_json, test)
 
 
 def _train_mixture(
-    dataset: Dataset, out: Path | None, minutes: float | None, dry_run: bool, as_json: bool
+    dataset: Dataset, out: Path | None, minutes: float | None, dry_run: bool, test: bool, as_json: bool
 ) -> None:
     """Try several models in the time given, and keep their mixture; Ctrl-C mixes what there is by then."""
     err = render.console(stderr=True)
@@ -130,21 +131,23 @@ def _train_mixture(
     run, _ = mix_with_display(runs, path, planned.most_scores, told)
     portfolio.remove_trials(path)
     err.print(render.tried_view(run.folder.origin("mixed")))
-    if len(dataset.test):
+    if test and len(dataset.test):
         evaluate(path, "test", None, every=False, as_json=as_json)
     _calibrate(run.folder)
     err.print(render.kept_in(path))
 
 
-def resume(run: Path, settings: list[str] | None, track: list[str] | None, as_json: bool) -> None:
+def resume(
+    run: Path, settings: list[str] | None, track: list[str] | None, as_json: bool, test: bool = True
+) -> None:
     """Go on with a run that was interrupted, also in its last report, or that should train for longer."""
     folder, trackers = RunFolder.existing(run), dict[str, Tracker]()
     workers().on_main(lambda: trackers.update(make_trackers(track or (), folder.path)))
-    _train(folder, [parse_setting(text) for text in settings or ()], trackers, as_json)
+    _train(folder, [parse_setting(text) for text in settings or ()], trackers, test, as_json)
 
 
 def _train(
-    folder: RunFolder, settings: list[dict[str, Any]], trackers: dict[str, Tracker], as_json: bool
+    folder: RunFolder, settings: list[dict[str, Any]], trackers: dict[str, Tracker], test: bool, as_json: bool
 ) -> None:
     """Train with a display, then report on test with the best weights; or only that, where it was cut off."""
     err, events = render.console(stderr=True), continue_run(folder, settings)
@@ -160,7 +163,7 @@ def _train(
                 err.print(f"stopped after epoch {stopped}; 'modulekge resume {folder.path}' goes on")
                 err.print("or ask it as it is; 'modulekge evaluate' and 'modulekge calibrate' measure it")
                 return
-        tracking.finish(evaluate(folder.path, "test", None, every=False, as_json=as_json))
+        tracking.finish(evaluate(folder.path, "test", None, every=False, as_json=as_json) if test else None)
     if not workers().is_main:
         return
     if many():

@@ -17,12 +17,15 @@ from modulekge.errors import RunError, one_of
 from modulekge.models.spec import named
 from modulekge.run.files import write_file
 from modulekge.run.plan import check_asked
+from modulekge.run.plotting import missing_for_pictures
 from modulekge.studies import future, tuning
 from modulekge.studies.catalogue import STUDIES
 from modulekge.studies.cell import Cell, cell_config, read_result
 from modulekge.studies.render import write_study
 from modulekge.studies.several import run_cells
 from modulekge.studies.study import made_by
+
+_MOST_SEEDS = 32  # of a model that are looked for among what is stored
 
 
 def tune(
@@ -46,7 +49,7 @@ def tune(
     space = space or ("paths" if model and named(model).along_paths else "wide")
     dataset = open_graph(graph)
     print_notes(dataset)
-    folder = out or Path("runs") / f"tune-{dataset.name}-{space}"
+    folder = out or Path("runs") / "-".join(["tune", dataset.name, *([model] if model else []), space])
     database = storage or str(folder / "tuning.db")
     search = tuning.Search.of(dataset, one_of("space", space, tuning.SPACES), fixed, database)
     study = tuning.open_study(search, seed)
@@ -74,7 +77,7 @@ def reproduce(
     study: str,
     dataset: list[str] | None,
     models: list[str] | None,
-    seeds: int,
+    seeds: int | None,
     quick: bool,
     stored_only: bool,
     retrain: Path | None,
@@ -94,7 +97,10 @@ def reproduce(
     if chosen is None:
         _reproduce_future(stored_only, retrain, minutes, results, runs, out)
         return
-    cells = chosen.cells(dataset or (), models or (), seeds, quick)
+    many_seeds = _MOST_SEEDS if stored_only else 1
+    cells = chosen.cells(dataset or (), models or (), seeds or many_seeds, quick)
+    if not seeds:
+        cells = [[cell for cell in group if read_result(cell, results)] or group[:1] for group in cells]
     stored = results
     if retrain:
         if retrain.exists() and not (retrain / "results").is_dir() and any(retrain.iterdir()):
@@ -105,8 +111,10 @@ def reproduce(
     now: frozenset[str] = frozenset() if stored_only else _train(missing, results, runs, workers, minutes)
     lines, before = chosen.lines(cells, results, now), chosen.lines(cells, stored)
     if out:
-        files = write_study(chosen, cells, results, out)
-        render.console(stderr=True).print("written: " + ", ".join(map(str, files)))
+        files, err = write_study(chosen, cells, results, out), render.console(stderr=True)
+        err.print("written: " + ", ".join(map(str, files)))
+        if missing_for_pictures():
+            err.print(f"no pictures: {missing_for_pictures()}")
     pairs = zip(before, lines, strict=True)
     render.console().print(render.retrained_table(pairs) if retrain else render.study_table(lines))
 

@@ -1,6 +1,7 @@
 """Progress of training and ranking, on a terminal only."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -19,6 +20,7 @@ from modulekge.render.terminal import live_console
 from modulekge.training.records import EpochProgress, EpochRecord
 
 Shown = TypeVar("Shown", bound="Live")
+_LOG_SECONDS = 60  # between two lines, where there is no terminal
 _EPOCH, _MRR = "epoch {task.fields[epoch]}/{task.total:.0f}", "valid MRR {task.fields[mrr]}"
 
 
@@ -75,7 +77,7 @@ class TrainingsDisplay(Live):
 
 
 class TrainingDisplay(TrainingsDisplay):
-    """A live line on a terminal: epoch, loss, speed, valid MRR, time left. Nothing elsewhere."""
+    """A live line on a terminal: epoch, loss, speed, valid MRR, time left; elsewhere a line now and then."""
 
     def __init__(self, epochs: int, first_epoch: int) -> None:
         speed = "{task.fields[speed]} triples/s"
@@ -83,6 +85,17 @@ class TrainingDisplay(TrainingsDisplay):
             "{task.fields[phase]}", _EPOCH, BarColumn(bar_width=24), "loss {task.fields[loss]}", speed, _MRR
         )
         self.begin("", epochs, first_epoch)
+        self._told = time.monotonic()
+
+    def show(self, event: EpochProgress | EpochRecord, name: str = "") -> None:
+        """Bring the line up to date; in a file, which has none, write one where the last is a minute old."""
+        super().show(event, name)
+        now, task = time.monotonic(), self.progress.tasks[0]
+        if self.progress.disable and isinstance(event, EpochRecord) and now > self._told + _LOG_SECONDS:
+            self._told = now
+            mrr = f", valid MRR {task.fields['mrr']}" if task.fields["mrr"] != "-" else ""
+            line = f"epoch {event.epoch}/{task.total:.0f}: loss {event.loss:.4f}{mrr}"
+            print(f"{line}, {event.seconds:.1f} s", file=sys.stderr, flush=True)
 
 
 @contextmanager

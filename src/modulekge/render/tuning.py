@@ -25,8 +25,8 @@ def choices_view(choices: Iterable[Choice]) -> RenderableType:
 
 
 def time_view(seconds: float, times: Times) -> str:
-    """How long training takes at most."""
-    how = "measured on this machine" if times.measured else "estimated"
+    """How long training takes at most, where nothing else keeps the machine busy."""
+    how = "measured on this machine" if times.measured else "estimated for an idle machine"
     return f"training takes at most {duration(seconds)}, {how}; a validation {duration(times.validation)}"
 
 

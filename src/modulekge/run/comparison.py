@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from math import fsum
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from modulekge.config import dotted
 from modulekge.evaluation.report import Report
+from modulekge.evaluation.seeds import difference_over_seeds, spread_over_seeds
 from modulekge.run.files import as_text, read_json, write_file
 from modulekge.run.listing import best_record, valid_figures
-from modulekge.run.plotting import markdown_table, new_figure, write_figure
+from modulekge.run.plotting import latex_table, markdown_table, new_figure, write_figure
 from modulekge.run.rows import check_target, comma_separated
 from modulekge.run.run_files import RunFiles
 from modulekge.training.records import EpochRecord, curve
@@ -28,12 +31,38 @@ class Comparison:
     metrics: dict[str, tuple[Number | None, ...]]
     curves: tuple[Curve, ...]
     cautions: tuple[str, ...]  # why figures may not be comparable
+    groups: tuple["Seeds", ...] = ()  # of runs that differ in the seed alone
+    differences: tuple["Difference", ...] = ()  # of each two such groups
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return headings, settings and metrics as text, a column per run."""
         settings = [(key, *map(str, values)) for key, values in self.settings.items()]
         metrics = [(name, *map(_figure, values)) for name, values in self.metrics.items()]
         return [("", *self.runs), *settings, *metrics]
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """Runs that differ in the seed alone: the mean of a figure that all of them have, by Student's t."""
+
+    name: str
+    seeds: int
+    figure: str
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """By how much one group is ahead of another in the mean, with its 95 % interval by Welch's t."""
+
+    first: str
+    second: str
+    figure: str
+    mean: float
+    low: float
+    high: float
 
 
 def compare(runs: Sequence[Path]) -> Comparison:
@@ -45,13 +74,42 @@ def compare(runs: Sequence[Path]) -> Comparison:
     metrics = [_metrics(*each) for each in zip(folders, records, reports, strict=True)]
     values = {key: tuple(each[key] for each in settings) for key in settings[0]}
     names = dict.fromkeys(name for each in metrics for name in each)
+    groups = _groups(settings, metrics)
+    pairs = [(a, b) for a, b in combinations(groups, 2) if a[1] == b[1]]
     return Comparison(
         runs=tuple(as_text(str(run)) for run in runs),
         settings={key: each for key, each in values.items() if len(set(each)) > 1},
         metrics={name: tuple(each.get(name) for each in metrics) for name in names},
         curves=tuple(map(curve, records)),
         cautions=tuple(_cautions(folders, reports)),
+        groups=tuple(
+            Seeds(name, len(values), figure, fmean(values), *spread_over_seeds(values))
+            for name, figure, values in groups
+        ),
+        differences=tuple(
+            Difference(a, b, figure, fmean(x) - fmean(y), *difference_over_seeds(x, y))
+            for (a, figure, x), (b, _, y) in pairs
+        ),
     )
+
+
+def _groups(
+    settings: Sequence[dict[str, Any]], metrics: Sequence[dict[str, Number]]
+) -> list[tuple[str, str, list[float]]]:
+    """Return groups of several seeds of the same settings: a name, the figure, and what each seed has."""
+    found: dict[str, list[int]] = {}
+    for place, each in enumerate(settings):
+        rest = {key: value for key, value in each.items() if key != "train.seed"}
+        found.setdefault(repr(rest), []).append(place)
+    several = [places for places in found.values() if len({settings[p]["train.seed"] for p in places}) > 1]
+    models = [settings[places[0]]["model.name"] for places in several]
+    groups = []
+    for number, (model, places) in enumerate(zip(models, several, strict=True), start=1):
+        figure = next((f for f in ("test mrr", "valid mrr") if all(f in metrics[p] for p in places)), None)
+        if figure:
+            name = model if models.count(model) == 1 else f"{model} ({number})"
+            groups.append((name, figure, [float(metrics[p][figure]) for p in places]))
+    return groups
 
 
 def _metrics(folder: RunFiles, records: list[EpochRecord], report: Report | None) -> dict[str, Number]:
@@ -91,10 +149,12 @@ def _figure(value: Number | None) -> str:
 
 
 def write_comparison(comparison: Comparison, path: Path) -> None:
-    """Write the table (.md, .csv) or the curves (.svg, .png), as the ending of the file says."""
-    check_target(path, (".md", ".csv", ".svg", ".png"))
+    """Write the table (.md, .tex, .csv) or the curves (.svg, .png), as the ending of the file says."""
+    check_target(path, (".md", ".tex", ".csv", ".svg", ".png"))
     if path.suffix == ".md":
         write_file(path, markdown_table(comparison.rows()))
+    elif path.suffix == ".tex":
+        write_file(path, latex_table(comparison.rows()))
     elif path.suffix == ".csv":
         values = comparison.settings | comparison.metrics
         rows = ((name, *each) for name, each in values.items())

@@ -80,6 +80,7 @@ def plan(
     words = {"data": dataset.name, "model": {"name": spec.name, **spec.words()}}
     config = make_config([asdict(config), words])
     check_settings(config)
+    _check_used(overrides, config)
     return Plan(config, choices, pace)
 
 
@@ -112,6 +113,21 @@ def check_settings(config: Config) -> None:
     if config.loss.relation_prediction:
         spec.check_linear()
     check_matmul(config.train.precision, pick_device(config.train.device))
+
+
+def _check_used(asked: Mapping[str, Any], config: Config) -> None:
+    """Refuse what was asked for and does nothing in such a model or with such a loss."""
+    for key in asked.get("paths", {}):
+        if not spec_of(config.model).along_paths:
+            raise ConfigError(
+                f"paths.{key}: is for models of paths, and {config.model.name} is an embedding; leave it out"
+            )
+    for key in ("margin", "temperature"):
+        if key in asked.get("loss", {}) and config.loss.kind != "self-adversarial":
+            raise ConfigError(
+                f'loss.{key}: does nothing with loss.kind = "{config.loss.kind}"; '
+                'leave it out, or set loss.kind = "self-adversarial"'
+            )
 
 
 def _check_paths(config: Config) -> None:

@@ -1,6 +1,6 @@
 """Tables and pictures as files."""
 
-import importlib
+import importlib.util
 import io
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,12 +18,33 @@ def markdown_table(rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {line} |\n" for line in lines)
 
 
+def latex_table(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows, the first of them the headings, as a tabular with the rules of booktabs."""
+    head, *body = (" & ".join(map(_escaped, row)) + r" \\" for row in rows)
+    columns = "l" + "r" * (len(rows[0]) - 1)
+    lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule"]
+    return "\n".join([*lines, r"\end{tabular}", ""])
+
+
+def _escaped(text: str) -> str:
+    """Return text with the characters escaped that LaTeX reads as commands."""
+    plain = text.replace("\\", r"\textbackslash ")
+    for character in "&%$#_{}":
+        plain = plain.replace(character, "\\" + character)
+    return plain.replace("~", r"\textasciitilde ").replace("^", r"\textasciicircum ")
+
+
+def missing_for_pictures() -> str:
+    """Say what has to be installed to draw; empty where it is there."""
+    found = importlib.util.find_spec("matplotlib")
+    return "" if found else f"pictures need matplotlib: {to_install('figures')}"
+
+
 def new_figure() -> Any:
     """Return an empty picture."""
-    try:
-        plots = importlib.import_module("matplotlib.figure")
-    except ImportError:
-        raise ModulekgeError(f"pictures need matplotlib: {to_install('figures')}") from None
+    if missing := missing_for_pictures():
+        raise ModulekgeError(missing)
+    plots = importlib.import_module("matplotlib.figure")
     return plots.Figure(figsize=(8, 4.5), layout="constrained")
 
 

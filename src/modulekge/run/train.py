@@ -50,10 +50,11 @@ def train(
     ``track`` names trackers, such as ``["tensorboard"]``. With ``progress`` a bar is shown, in a notebook
     too; without it nothing is.
 
-    What is None is chosen. ``model``: ModulE-HH. ``settings``: by the recipe of this graph and model, else by
-    rules, from the size of the graph and this machine. ``out``: a new folder under runs/. ``minutes``: as
-    long as the settings take; where they are given, rules choose settings for so much time, and no recipe.
-    ``columns``: by their titles. ``labels``: those that come with the data, else the names.
+    What is None is chosen. ``model``: ModulE-HH where this graph has a recipe of it, else ModulE-RC.
+    ``settings``: by the recipe of this graph and model, else by rules, from the size of the graph and this
+    machine. ``out``: a new folder under runs/. ``minutes``: as long as the settings take; where they are
+    given, rules choose settings for so much time, and no recipe. ``columns``: by their titles. ``labels``:
+    those that come with the data, else the names. Test is not ranked: :func:`modulekge.evaluate` does that.
 
     >>> run = modulekge.train("world", "ModulE-HH", {"train.epochs": 20}, progress=True)  # doctest: +SKIP
     >>> run = modulekge.train(frame, columns=("from", "kind", "to"), minutes=5)  # doctest: +SKIP

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from modulekge.run.files import write_file
-from modulekge.run.plotting import markdown_table, new_figure, write_figure
+from modulekge.run.plotting import markdown_table, missing_for_pictures, new_figure, write_figure
 from modulekge.run.rows import comma_separated
 from modulekge.studies.cell import Cell, Result
 from modulekge.studies.study import Line, Study, curves
@@ -137,12 +137,14 @@ def _draw_points(axes: Any, lines: list[Line]) -> None:
 
 
 def write_study(study: Study, cells: list[list[Cell]], results: Path, out: Path) -> list[Path]:
-    """Write tables and pictures of what has been run; return their files."""
+    """Write tables, and where they can be drawn pictures, of what has been run; return their files."""
     lines, found = study.lines(cells, results), curves(cells, results)
     out.mkdir(parents=True, exist_ok=True)
     files = [out / f"{study.name}.{ending}" for ending in ("md", "csv", "svg", "png")]
     write_file(files[0], markdown(study, lines))
     write_file(files[1], comma_separated([_COLUMNS, *map(line_cells, lines)]))
+    if missing_for_pictures():
+        return files[:2]
     if not found:
         for path in files[2:]:  # a picture of what is no longer there
             path.unlink(missing_ok=True)

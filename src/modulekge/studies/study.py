@@ -3,11 +3,12 @@
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 from modulekge.data.benchmarks import Split, is_known, name_or_path
 from modulekge.errors import DataError, unknown
+from modulekge.evaluation.seeds import spread_over_seeds
 from modulekge.models.spec import MODELS
 from modulekge.run.recipes import find_recipe
 from modulekge.studies.cell import Cell, Result, read_result
@@ -16,7 +17,6 @@ from modulekge.studies.paper import METRICS
 VALID = "valid mrr"  # the best of the curve, by which the epoch was chosen
 QUICK_DATASETS, QUICK_MODELS = ("UMLS", "Nations", "CoDEx-S"), ("ComplEx", "ModulE-HH", "Paths-DistMult")
 _ROUNDING = 0.0005  # the paper prints three digits
-_T = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
 
 
 @dataclass(frozen=True)
@@ -195,19 +195,6 @@ def _interval(
     if len(values) < 2:
         return (tuple(single), "triples") if values and single else (None, "")  # type: ignore[return-value]
     return spread_over_seeds(values), f"{len(values)} seeds"
-
-
-def spread_over_seeds(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % interval of the mean of two seeds or more, by Student's t."""
-    half = _students_t(len(values)) * stdev(values) / len(values) ** 0.5
-    mean = fmean(values)
-    return max(0.0, mean - half), min(1.0, mean + half)
-
-
-def _students_t(seeds: int) -> float:
-    """Return Student's t for a two-sided 95 % interval; beyond the table its expansion about the normal's."""
-    free = seeds - 1
-    return _T.get(seeds) or 1.95996 + 2.37227 / free + 2.8225 / free**2 + 2.55585 / free**3
 
 
 def _published(model: str) -> str:

@@ -15,7 +15,7 @@ from modulekge.data.readers.labels import Kind, read_texts
 from modulekge.data.readers.tables import ROLES, Graph, joined
 from modulekge.errors import DataError
 
-STEMS = (("train",), ("valid", "validation", "dev"), ("test",))
+STEMS = (("train",), ("valid", "validation", "val", "dev"), ("test",))
 _ENTITY_LABELS = ("labels", "entity_strings")
 _RELATION_LABELS = ("relation_labels", "relation_strings")
 _DESCRIPTIONS = ("descriptions",)
