@@ -97,12 +97,17 @@ def test_prediction_sets(place):
 
 
 CANDIDATES = "type constraints: 4,800 of 4,800 triples are candidates\n"  # every entity answers everything
+MEANING = "probability: that the tail answers (head, relation, ?), fitted to held-out facts\n"
 
 
 def test_links_to_a_table_lines_and_files(place, tmp_path):
     shown = call("links", "run", "-k", 5, cwd=place)
-    assert (shown.returncode, shown.stderr) == (0, CANDIDATES)
+    assert (shown.returncode, shown.stderr) == (0, CANDIDATES + MEANING)
     assert len(shown.stdout.splitlines()) == 6
+    rows = lines(call("links", "run", "--head", "e1", "--head", "e0", "-k", 200, "--json", cwd=place))
+    assert {row["head"] for row in rows} == {"e0", "e1"}
+    of_all = lines(call("links", "run", "-k", 9999, "--json", cwd=place))
+    assert [row for row in of_all if row["head"] in ("e0", "e1")][: len(rows)] == rows
     rows = lines(call("links", "run", "--relation", "r1", "--relation", "r2", "-k", 7, "--json", cwd=place))
     assert len(rows) == 7
     assert {row["relation"] for row in rows} <= {"r1", "r2"}

@@ -156,6 +156,7 @@ def test_what_many_lines_lack_is_said_once(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("a,r,b\n" + "c,r\n" * 9 + "d,,e\nf,r,g\n")
     once, apart = (finding.what for finding in examine_files(path))
-    fields = f"{path}:2: expected 3 comma-separated fields (head, relation, tail), found 2, so no tail; "
-    assert once == f"{fields}likewise 8 lines more: 3, 4, 5, 6, ..."
+    fields = f"{path}:2: expected 3 comma-separated fields (head, relation, tail), found 2, so no tail"
+    pairs = "; a table of pairs is read by its first column: --columns '*'"
+    assert once == f"{fields}{pairs}; likewise 8 lines more: 3, 4, 5, 6, ..."
     assert apart == f"{path}:11: the relation is empty; fill it in or remove the line"

@@ -7,7 +7,7 @@ import pytest
 from pyarrow import parquet
 
 from modulekge.data.doctor import examine_files
-from modulekge.data.reading import read_facts
+from modulekge.data.reading import read_dataset, read_facts
 from modulekge.errors import DataError
 
 ROWS = [
@@ -64,6 +64,53 @@ def test_a_column_that_joins_nothing_is_left_out_and_said():
     found = read_facts(rows, ["id", "*"])
     assert found.relations.names == ("boss",)  # whose cells are ids, too
     assert found.notes == ("list: column 'mail' is left out: 100% of its cells stand nowhere else",)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.parquet"])
+def test_without_a_name_the_first_column_has_the_heads(tmp_path, name):
+    assert facts_of(written(tmp_path / name), ["*"]) == facts_of(pa.Table.from_pylist(ROWS), ["*"]) == FACTS
+
+
+def test_a_column_of_names_gives_the_labels():
+    rows = [{"id": "p1", "name": "Ada", "boss": "p2"}, {"id": "p2", "name": "Grace", "boss": None}]
+    found = read_facts(rows, ["*"])
+    assert (found.relations.names, found.entities.names) == (("boss",), ("p1", "p2"))
+    assert [found.entities.label(i) for i in range(2)] == ["Ada", "Grace"]
+    assert found.notes == ("list: column 'name' gives the labels: 100% of its cells stand nowhere else",)
+    shared = [{"id": f"p{i}", "name": "Ada" if i < 9 else f"n{i}"} for i in range(20)]
+    assert facts_of(shared, ["*"]) >= {("p0", "name", "Ada"), ("p8", "name", "Ada")}
+
+
+def test_tables_of_a_folder_or_a_list_are_one_graph(tmp_path):
+    (tmp_path / "pairs.csv").write_text("product,bought_with\nAlien,Heat\nHeat,Blade Runner\n")
+    (tmp_path / "labels.csv").write_text("Heat,The Heat\n")
+    (tmp_path / "notes.txt").write_text("not of the graph\n")
+    films, pairs = written(tmp_path / "films.csv"), tmp_path / "pairs.csv"
+    every = FACTS | {("Alien", "bought_with", "Heat"), ("Heat", "bought_with", "Blade Runner")}
+    table = pa.table({"product": ["Alien", "Heat"], "bought_with": ["Heat", "Blade Runner"]})
+    for source in (tmp_path, [films, pairs], [str(films), table], [pa.Table.from_pylist(ROWS), table]):
+        assert facts_of(source, ["*"]) == every
+    found = read_facts(tmp_path, ["*"])
+    assert found.notes == (f"{tmp_path}: read as one graph: films.csv, pairs.csv",)
+    assert found.entities.label(found.entities.find("Heat")) == "The Heat"
+    dataset = read_dataset(tmp_path, columns=["*"])
+    assert sum(len(dataset[split]) for split in ("train", "valid", "test")) == len(every)
+
+
+def test_what_is_wrong_with_a_table_of_a_folder_is_said(tmp_path):
+    written(tmp_path / "films.csv")
+    (tmp_path / "pairs.csv").write_text("a,b\nAlien,Heat\n")
+    with pytest.raises(DataError, match=r"pairs\.csv: no column 'film'"):
+        read_facts(tmp_path, ["film", "*"])
+    with pytest.raises(DataError, match=r"pairs\.csv:1: expected 3 .* by its first column: --columns"):
+        read_facts(tmp_path / "pairs.csv")
+    (found, *_) = examine_files(tmp_path, ["film", "*"])
+    assert "pairs.csv: no column 'film'" in found.what
+    for name in ("a.ttl", "b.ttl"):
+        (tmp_path / "rdf").mkdir(exist_ok=True)
+        (tmp_path / "rdf" / name).write_text("_:x <http://e.org/p> <http://e.org/y> .\n")
+    with pytest.raises(DataError, match=r"a\.ttl and b\.ttl both have blank nodes"):
+        read_facts(tmp_path / "rdf")
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,14 @@ def test_rdf_names_each_triple_with_its_probability_and_asserts_none(links, odd,
 def test_tables_hold_the_same_rows(links, odd, tmp_path):
     for ending in ("csv", "jsonl", "parquet"):
         links_writer(tmp_path / f"a.{ending}")(links, odd)
-    assert parquet.read_table(tmp_path / "a.parquet").to_pylist() == [vars(link) for link in links]
+    rows = parquet.read_table(tmp_path / "a.parquet").to_pylist()
+    assert [{name: row[name] for name in vars(link)} for row, link in zip(rows, links, strict=True)] == [
+        vars(link) for link in links
+    ]
+    for row in rows:
+        assert row["head_label"] == odd.entities.label(odd.entities.find(row["head"]))
+        assert row["tail_label"] == odd.entities.label(odd.entities.find(row["tail"]))
+    assert list(rows[0])[-3:] == ["head_label", "relation_label", "tail_label"]
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,12 @@ from program import call
 import modulekge
 from modulekge.errors import DataError, RunError
 from modulekge.run import portfolio
+from modulekge.run.folder import RunFolder
 from modulekge.run.load import Times
 from modulekge.run.mix import mix_runs
 from modulekge.run.plan import Plan
 from modulekge.run.portfolio import PATHS, ROWS, candidates_folder, plan_portfolio, run_trials, runs_of
+from modulekge.run.progress import unseen
 
 MINUTES = 0.2
 
@@ -107,3 +109,17 @@ def test_the_command_shows_its_plan_and_refuses_settings(tmp_path):
     assert not any(tmp_path.iterdir())
     refused = call("train", "world", "--model", "Mixture", "--set", "model.k=8", cwd=tmp_path)
     assert refused.returncode == 2 and "leave --recipe, --set and --track out" in refused.stderr
+
+
+def test_a_model_that_is_slower_than_planned_is_validated_when_its_time_is_over(family, planned, tmp_path):
+    seldom = planned.trials[-1]
+    config = replace(
+        seldom.planned.config, train=replace(seldom.planned.config.train, epochs=9, eval_every=9)
+    )
+    folder = RunFolder.create(tmp_path / "paths", config, family)
+    portfolio.train_for(folder, 1e-3, unseen)
+    assert [bool(record.valid) for record in folder.records()] == [False, True]
+    portfolio.train_for(folder, 1e-3, unseen)
+    assert len(folder.records()) == 2
+    portfolio.train_for(folder, 60.0, unseen)
+    assert len(folder.records()) == 9

@@ -55,11 +55,12 @@ def links_in_chunks(
     k: int,
     types: TypeConstraints | None = None,
     least: float = 0.0,
+    only: Ids | None = None,
 ) -> Iterator[Chunk]:
     """Score chunks of heads against all entities; yield the ``k`` best new triples of each.
 
     With types, only heads and tails that the relation can hold; rivals in a probability stay all entities.
-    Those that are less probable than ``least`` are left out.
+    Those that are less probable than ``least`` are left out, and with ``only`` all other heads.
     """
     device, count = scorer.device, scorer.n_entities
     known, irreflexive = dataset.known.to(device), dataset.irreflexive.to(device)
@@ -67,10 +68,10 @@ def links_in_chunks(
         full = answered(dataset, relation, device)[:, None]
         inverse = relation + len(dataset.relations)
         taken = answered(dataset, inverse, device)[None]
-        asking = torch.arange(count, device=device)
+        asking = torch.arange(count, device=device) if only is None else only.to(device)
         if types:
             taken = taken | ~types.allowed(relation).to(device)
-            asking = asking[types.allowed(inverse).to(device)]
+            asking = asking[types.allowed(inverse).to(device)[asking]]
         for heads in asking.split(questions_at_once(count, device)):
             asked = torch.full_like(heads, relation)
             scores = scorer.scores(heads, asked)

@@ -77,6 +77,10 @@ def links(
     relation: Annotated[
         list[str] | None, typer.Option(help="A relation, by name or label; repeatable; default: all.")
     ] = None,
+    head: Annotated[
+        list[str] | None,
+        typer.Option(help="Only links of this entity, by name or label; repeatable."),
+    ] = None,
     k: Annotated[int, typer.Option("-k", "--limit", help="How many links at most.")] = 100,
     per_relation: Annotated[
         int | None, typer.Option(min=1, help="How many of each relation at most; default: any number.")

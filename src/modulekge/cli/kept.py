@@ -47,6 +47,9 @@ def add(
     header: Header = HeaderRow.auto,
     labels: Labels = None,
     descriptions: Descriptions = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be new, such as names, and make nothing.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Add new facts to a trained run, in seconds, as a new run; RUN itself is not changed.

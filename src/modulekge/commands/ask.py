@@ -16,7 +16,7 @@ from modulekge.cli.graph import split_columns
 from modulekge.commands.graph import give, on_device, print_found, print_notes, print_untrained
 from modulekge.data.dataset import Dataset
 from modulekge.errors import QuestionError
-from modulekge.run.rows import WRITERS, Rows, check_target
+from modulekge.run.rows import WRITERS, Rows, check_target, with_labels
 from modulekge.run.run import load
 from modulekge.wording import counted
 
@@ -80,6 +80,7 @@ def ask(
 def links(
     run: Path,
     relation: list[str] | None,
+    head: list[str] | None,
     k: int,
     per_relation: int | None,
     min_probability: float,
@@ -94,19 +95,18 @@ def links(
     predictor = _predictor(run)
     dataset, types = predictor.run.dataset, _types(not any_type)
     sides = predictor.link_candidates(relation, types)
-    total = sum(heads for heads, _ in sides)
+    total = sum(len(head) if head else heads for heads, _ in sides)
     with render.progress_display("asking", total, lambda chunk: chunk.heads) as watch:
-        found = predictor.links(relation, k, watch, types, min_probability, per_relation)
-    if not any_type:
+        found = predictor.links(relation, k, watch, types, min_probability, per_relation, head or None)
+    if not any_type and not head:
         _say_candidates(sum(h * t for h, t in sides), len(sides) * len(dataset.entities) ** 2, "triples")
     if not found:
         typer.echo(f"no new link has a probability of {min_probability:g} or more", err=True)
-    view = render.links_table(found, dataset)
-    give(Rows.of(Link, found), view, None if dry_run else out, as_json, lambda: write(found, dataset))
-    if found:
+    rows, target = with_labels(Rows.of(Link, found), dataset), None if dry_run else out
+    give(rows, render.links_table(found, dataset), target, as_json, lambda: write(found, dataset))
+    if found and not (out or as_json):
         typer.echo(
-            "a probability is its tail's: how often such answers were right on held-out facts",
-            err=True,
+            "probability: that the tail answers (head, relation, ?), fitted to held-out facts", err=True
         )
     if out and dry_run:
         typer.echo(f"{out}: {counted(len(found), 'link')} would be written; nothing was", err=True)
@@ -124,7 +124,8 @@ def score(
     if skipped := len(triples.rows) - len(found):
         which = f"{file}: {skipped:,} of {counted(len(triples.rows), 'triple')}"
         typer.echo(f"{which} left out: their names are unknown, or labels of several", err=True)
-    give(Rows.of(Link, found), render.links_table(found, predictor.run.dataset), out, as_json)
+    dataset = predictor.run.dataset
+    give(with_labels(Rows.of(Link, found), dataset), render.links_table(found, dataset), out, as_json)
 
 
 def _links_writer(out: Path | None, prefix: str | None) -> Callable[[list[Link], Dataset], None]:

@@ -51,6 +51,7 @@ def add(
     header: HeaderRow,
     labels: Path | None,
     descriptions: Path | None,
+    dry_run: bool,
     as_json: bool,
 ) -> None:
     """Add new facts to a trained run, in seconds, as a new run; RUN itself is not changed."""
@@ -64,6 +65,10 @@ def add(
     addition = enlarge(source.dataset, facts)
     for note in addition.notes:
         err.print(note)
+    if dry_run:
+        counts = addition.counts()
+        print_found(counts, lambda: render.addition_view(counts, None), as_json)
+        return
     folder = fold_in(source, addition, out, changes)
     with render.TrainingDisplay(max(1, refresh), 1) as display:
         try:

@@ -128,12 +128,18 @@ def _train_mixture(
 
         tried = portfolio.run_trials(planned, dataset, path, watch, lambda: bool(interrupted))
     runs, told = portfolio.runs_of(tried), planned.told(tried)
-    run, _ = mix_with_display(runs, path, planned.most_scores, told)
-    portfolio.remove_trials(path)
-    err.print(render.tried_view(run.folder.origin("mixed")))
-    if test and len(dataset.test):
-        evaluate(path, "test", None, every=False, as_json=as_json)
-    _calibrate(run.folder)
+    left = f"what was trained is in {portfolio.candidates_folder(path)}; the same command goes on"
+    try:
+        run, _ = mix_with_display(runs, path, planned.most_scores, told)
+        left = f"the mixture is in {path}; 'modulekge calibrate {path}' makes its probabilities"
+        portfolio.remove_trials(path)
+        err.print(render.tried_view(run.folder.origin("mixed")))
+        if test and len(dataset.test):
+            evaluate(path, "test", None, every=False, as_json=as_json)
+        _calibrate(run.folder)
+    except KeyboardInterrupt:
+        err.print(left)
+        raise
     err.print(render.kept_in(path))
 
 

@@ -19,14 +19,17 @@ def explain(run: Path, head: str, relation: str, tail: str, k: int, as_json: boo
     print_notes(loaded.dataset)
     explanation = explain_by_name(loaded, head, relation, tail, k)
     print_untrained(loaded.dataset, head, tail)
+    (whole,) = Predictor(loaded).score([(head, relation, tail)])
+    sure = [] if whole.probability is None else [f"probability {whole.probability:.1%}"]
     if loaded.members:
-        (whole,) = Predictor(loaded).score([(head, relation, tail)])
-        sure = "" if whole.probability is None else f"probability {whole.probability:.1%}, "
+        sure += [f"rank {whole.tail_rank} of tails", f"{whole.head_rank} of heads"]
         typer.echo(
             f"explained by {explanation.model}, the member that counts most for {relation}: its own ranks; "
-            f"of the mixture: {sure}rank {whole.tail_rank} of tails, {whole.head_rank} of heads",
+            f"of the mixture: {', '.join(sure)}",
             err=True,
         )
+    elif sure and whole.split is None:
+        typer.echo(sure[0], err=True)
     print_found(asdict(explanation), lambda: render.explanation_view(explanation), as_json)
 
 

@@ -11,7 +11,7 @@ from modulekge.data.dataset import Dataset
 from modulekge.data.overlaps import Likeness, Overlap, overlaps
 from modulekge.data.readers.files import problems
 from modulekge.data.readers.headers import Header
-from modulekge.data.readers.layouts import splits_present
+from modulekge.data.readers.layouts import files_of
 from modulekge.data.statistics import Statistics, statistics_of
 from modulekge.data.vocabulary import PLURAL, Vocabulary
 from modulekge.wording import counted
@@ -36,7 +36,7 @@ def examine_files(
 ) -> tuple[Finding, ...]:
     """Return what is wrong with the lines of a file of triples, or of a folder's files of splits."""
     found = []
-    for file in [path] if path.is_file() else splits_present(path):
+    for file in [path] if path.is_file() else files_of(path):
         texts = list(problems(file, columns, _MOST + 1, header))
         found += [Finding("problem", text, "") for text in _gathered(file, texts[:_MOST])]
         if len(texts) > _MOST:

@@ -10,7 +10,7 @@ from modulekge.data.dataset import Dataset
 from modulekge.errors import ConfigError
 from modulekge.exports.rdf import PREFIX, SYNTAXES, RdfWriter, as_triple_term
 from modulekge.run.files import whole
-from modulekge.run.rows import WRITERS, Rows, check_target
+from modulekge.run.rows import WRITERS, Rows, check_target, with_labels
 
 LinksWriter = Callable[[Sequence[Link], Dataset], None]
 
@@ -46,7 +46,7 @@ def links_writer(target: Path, prefix: str | None = None) -> LinksWriter:
 
 
 def _write_table(target: Path, links: Sequence[Link], dataset: Dataset) -> None:
-    Rows.of(Link, links).write(target)
+    with_labels(Rows.of(Link, links), dataset).write(target)
 
 
 def _write_rdf(target: Path, writer: RdfWriter, links: Sequence[Link], dataset: Dataset) -> None:

@@ -12,6 +12,7 @@ from math import fsum
 from pathlib import Path
 from typing import Any
 
+from modulekge.config import nested
 from modulekge.data.dataset import Dataset
 from modulekge.data.readers.tabular import Source
 from modulekge.data.registry import open_dataset
@@ -195,20 +196,28 @@ def _folder(path: Path, trial: Trial, dataset: Dataset) -> RunFolder:
 
 
 def train_for(folder: RunFolder, seconds: float, watch: Monitor) -> None:
-    """Train a run until it has had so many seconds in all, its epochs, or nothing better to find."""
+    """Train a run until it has had so many seconds in all, its epochs, or nothing better to find.
+
+    One that was not validated by then, on a machine slower than planned, has one more epoch, which is.
+    """
     before = fsum(record.seconds for record in folder.records())
-    if before >= seconds:
+    if before >= seconds and folder.weights.exists():
         return
-    started, events = time.monotonic(), continue_run(folder)
-    try:
-        for event in watch(folder, events):
-            ended = before + time.monotonic() - started > seconds
-            if isinstance(event, EpochRecord) and ended and folder.weights.exists():
-                break
-    except EndedError:  # by an earlier call
-        return
-    finally:
-        events.close()
+    started, last, settings = time.monotonic(), 0, list[dict[str, Any]]()
+    while True:
+        events = continue_run(folder, settings)
+        try:
+            for event in watch(folder, events):
+                if isinstance(event, EpochRecord) and before + time.monotonic() - started > seconds:
+                    last = event.epoch
+                    break
+        except EndedError:  # by an earlier call
+            return
+        finally:
+            events.close()
+        if not last or settings or folder.weights.exists():
+            return
+        settings = [nested("train.eval_every", last + 1)]
 
 
 def _tried(trial: Trial, folder: RunFolder) -> Tried:

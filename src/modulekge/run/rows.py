@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from modulekge.data.dataset import Dataset
 from modulekge.errors import RunError
 from modulekge.run.files import write_file
 
@@ -66,6 +67,19 @@ WRITERS: dict[str, Callable[[Rows], str | bytes]] = {
     ".jsonl": Rows.json_lines,
     ".parquet": Rows.parquet,
 }
+
+
+def with_labels(rows: Rows, dataset: Dataset) -> Rows:
+    """Return rows that name head, relation and tail with their labels behind, where the graph has any."""
+    kinds = {"head": dataset.entities, "relation": dataset.relations, "tail": dataset.entities}
+    if not any(names.labels for names in kinds.values()):
+        return rows
+    labels = [
+        {f"{role}_label": names.labels.get(str(row[role]), row[role]) for role, names in kinds.items()}
+        for row in rows.rows
+    ]
+    columns = {**rows.columns, **{f"{role}_label": str for role in kinds}}
+    return Rows(columns, [{**row, **more} for row, more in zip(rows.rows, labels, strict=True)])
 
 
 def check_target(path: Path, endings: Iterable[str], folder: str = "") -> None:

@@ -18,6 +18,7 @@ from modulekge.server.views import LinkView, PredictionSetView
 MOST_ANSWERS = 500  # to a question
 MOST_QUESTIONS = 64  # in a request
 MOST_TRIPLES = 256  # scored in a request
+MOST_REASONS = 50  # of each kind
 MOST_ITEMS = 1000  # on a page
 MOST_POINTS = 100_000  # on a map
 LONGEST = 1000  # characters of a name
@@ -119,12 +120,18 @@ class Score(Body):
     )
 
 
-class Explain(Body):
+class OneTriple(Body):
     """A triple of names."""
 
     head: Name
     relation: Name
     tail: Name
+
+
+class Explain(OneTriple):
+    """A triple, and how many reasons of each kind are wanted."""
+
+    k: int = Field(5, ge=1, le=MOST_REASONS)
 
 
 @dataclass(frozen=True)

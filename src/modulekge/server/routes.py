@@ -183,7 +183,7 @@ def asked_routes(service: Service) -> APIRouter:
     @router.post("/{run}/explain")
     async def explain(run: RunName, asked: Explain) -> Explanation | PathExplanation:
         """What speaks for a triple: facts, paths, like entities."""
-        return await _soon(service[run].explain((asked.head, asked.relation, asked.tail)))
+        return await _soon(service[run].explain((asked.head, asked.relation, asked.tail), asked.k))
 
     @router.get("/{run}/neighbours")
     async def neighbours(

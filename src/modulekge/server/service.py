@@ -204,10 +204,10 @@ class ServedRun:
         """Return every judgement that was kept."""
         return self.later(lambda: read_judgements(self.run.folder))
 
-    def explain(self, triple: tuple[str, str, str]) -> "Future[Explanation | PathExplanation]":
-        """Return what speaks for a triple."""
+    def explain(self, triple: tuple[str, str, str], k: int = 5) -> "Future[Explanation | PathExplanation]":
+        """Return what speaks for a triple, at most ``k`` of each kind."""
         found = self.lookup.triple(triple)
-        return self.later(lambda: explain_ids(self._on_cpu, found))
+        return self.later(lambda: explain_ids(self._on_cpu, found, k))
 
     def neighbourhood(
         self,

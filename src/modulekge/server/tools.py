@@ -15,7 +15,7 @@ from modulekge.errors import QuestionError
 from modulekge.server import replies
 from modulekge.server.growing import GrowingRun
 from modulekge.server.links import MOST_LINKS
-from modulekge.server.requests import MOST_ANSWERS, Ask, Body, Explain, Name
+from modulekge.server.requests import MOST_ANSWERS, Ask, Body, Explain, Name, OneTriple
 from modulekge.server.service import ServedRun
 from modulekge.server.views import Addition
 
@@ -67,7 +67,7 @@ class Around(Body):
     types: OfTypes = "constrained"
 
 
-class AddFact(Explain):
+class AddFact(OneTriple):
     """A triple of names that is true."""
 
     new_names: bool = Field(False, description="Allow names that the graph does not have, which become new.")
@@ -123,7 +123,7 @@ async def _ask(run: GrowingRun, asked: AskCompound) -> replies.Reasoned:
 
 async def _explain(run: GrowingRun, asked: Explain) -> replies.Reasons:
     served, triple = run.served, (asked.head, asked.relation, asked.tail)
-    why, scored = served.explain(triple), served.score([triple])
+    why, scored = served.explain(triple, asked.k), served.score([triple])
     (link,) = await asyncio.wrap_future(scored)
     found = await asyncio.wrap_future(why)
     by = f"explained by {found.model}, the member of the mixture that counts most for {asked.relation}"

@@ -8,7 +8,7 @@ from modulekge.errors import DataError
 from modulekge.suggest import nearest
 
 COLUMNS = "--columns (columns= in Python)"  # what chooses them
-EVERY = "*"  # as the second of two columns: each other one is a relation
+EVERY = "*"  # after the column of heads, or for itself after the first one: each other one is a relation
 _LETTERS = (("h", "r", "t"), ("s", "p", "o"))
 _WORDS = {
     "head": "head subject subj source src from start",
@@ -36,8 +36,13 @@ def named_columns(columns: str | Sequence[str | int] | None) -> list[str] | None
 
 
 def is_wide(columns: Sequence[str] | None) -> bool:
-    """Say whether a column of heads is chosen, and all others are relations of theirs."""
-    return columns is not None and len(columns) == 2 and columns[1] == EVERY
+    """Say whether a column of heads is chosen, or the first is, and all others are relations of theirs."""
+    return columns is not None and 1 <= len(columns) <= 2 and columns[-1] == EVERY
+
+
+def head_of(columns: Sequence[str]) -> str:
+    """Return which column of a wide table has the heads; nothing: the first."""
+    return columns[0] if len(columns) == 2 else ""
 
 
 def by_number(columns: Sequence[str]) -> bool:

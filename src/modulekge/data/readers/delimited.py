@@ -232,6 +232,8 @@ def _miscounted(place: str, form: Form, fields: list[str]) -> DataError:
     hint = f", so no {none}" if none else ""
     if others:
         hint = f"; cut at {others[0]}s it has {form.width}: separate all lines alike"
+    elif len(fields) == 2 and form.width == 3:
+        hint += "; a table of pairs is read by its first column: --columns '*'"
     what = f" ({', '.join(form.places)})" if len(form.places) == form.width else ""
     return DataError(
         f"{place}: expected {form.width} {_WORDS[form.separator]}-separated fields{what}, "

@@ -12,7 +12,7 @@ from modulekge.data.readers.files import ENDINGS, TEXT_ENDINGS, read_file
 from modulekge.data.readers.headers import Header
 from modulekge.data.readers.id_maps import IdMap, Top, check_count, read_numbering
 from modulekge.data.readers.labels import Kind, read_texts
-from modulekge.data.readers.tables import ROLES, Graph, joined
+from modulekge.data.readers.tables import ROLES, Graph, joined, together
 from modulekge.errors import DataError
 
 STEMS = (("train",), ("valid", "validation", "val", "dev"), ("test",))
@@ -69,6 +69,8 @@ LAYOUTS = (
 def read_folder(folder: Path, columns: Sequence[str] | None = None, header: Header = ()) -> Graph:
     """Read train, valid and test, or train alone, which is yet to be split; and texts beside them.
 
+    A folder with none of these is one graph: all facts of its tables.
+
     Where it is to be found out whether there is a header, train tells, and the others may have the same.
     """
     for layout in LAYOUTS:
@@ -82,11 +84,14 @@ def read_folder(folder: Path, columns: Sequence[str] | None = None, header: Head
     for layout in LAYOUTS:
         if ids := _found(folder, layout.entities):  # without which numbers would be taken for names
             raise DataError(f"{ids}: belongs to {layout.tool}, whose {layout.splits[0]} is not there; add it")
-    paths = _split_files(folder)
-    graphs = [read_file(paths[0], columns, header)]
-    header = graphs[0].header if header is None else header
-    graphs += [read_file(path, columns, header) for path in paths[1:]]
-    found, (entities, relations, told) = joined(graphs), _beside(folder)
+    if tables := _tables(folder):
+        found = _read_tables(folder, tables, columns, header)
+    else:
+        paths = _split_files(folder)
+        graphs = [read_file(paths[0], columns, header)]
+        header = graphs[0].header if header is None else header
+        found = joined([*graphs, *(read_file(path, columns, header) for path in paths[1:])])
+    entities, relations, told = _beside(folder)
     return replace(
         found,
         labels={**found.labels, **entities},
@@ -109,9 +114,36 @@ def _found(folder: Path, name: str) -> Path | None:
     return next((path for end in ("", ".gz") if (path := folder / (name + end)).is_file()), None)
 
 
-def splits_present(folder: Path) -> list[Path]:
-    """Return the files of splits that a folder has, of any format."""
-    return [path for stems in STEMS for path in _present(folder, stems)]
+def files_of(folder: Path) -> list[Path]:
+    """Return the files of splits that a folder has, of any format, else its tables."""
+    return [path for stems in STEMS for path in _present(folder, stems)] or _tables(folder)
+
+
+def _tables(folder: Path) -> list[Path]:
+    """Return the tables of a folder without splits, but for texts; other files are none of ours."""
+    if any(_present(folder, stems) for stems in STEMS):
+        return []
+    texts = {*_ENTITY_LABELS, *_RELATION_LABELS, *_DESCRIPTIONS}
+    names = sorted(path for path in folder.iterdir() if path.is_file() and path.name[0] != ".")
+    endings = tuple(end + packed for end in ENDINGS if end not in ("", ".txt") for packed in ("", ".gz"))
+    return [path for path in names if path.name.endswith(endings) and path.name.split(".")[0] not in texts]
+
+
+def _read_tables(
+    folder: Path, tables: Sequence[Path], columns: Sequence[str] | None, header: Header
+) -> Graph:
+    graphs = [read_file(path, columns, header) for path in tables]
+    blank = [path.name for path, graph in zip(tables, graphs, strict=True) if graph.blank]
+    if len(blank) > 1:
+        raise DataError(
+            f"{folder}: {blank[0]} and {blank[1]} both have blank nodes, which may have one name and be two; "
+            "write both into one file"
+        )
+    found = together(graphs)
+    if len(tables) == 1:
+        return found
+    said = f"{folder}: read as one graph: {', '.join(path.name for path in tables)}"
+    return replace(found, notes=(said, *found.notes))
 
 
 def _split_files(folder: Path) -> list[Path]:

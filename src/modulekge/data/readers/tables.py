@@ -47,6 +47,12 @@ def joined(graphs: Sequence[Graph]) -> Graph:
     )
 
 
+def together(graphs: Sequence[Graph]) -> Graph:
+    """Return graphs of one split each as one of one split that has the facts of all."""
+    found = joined(graphs)
+    return replace(found, splits=(pa.concat_tables(found.splits),), header=(), doubtful=(), skipped=0)
+
+
 def rows_of(table: pa.Table) -> list[tuple[str, str, str]]:
     """Return the triples of a table, row by row."""
     return list(zip(*(table[role].to_pylist() for role in ROLES), strict=True))

@@ -8,14 +8,14 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from modulekge.data.readers.columns import COLUMNS, is_wide, titled_places
+from modulekge.data.readers.columns import COLUMNS, head_of, is_wide, titled_places
 from modulekge.data.readers.edges import read_edges
 from modulekge.data.readers.files import read_file
 from modulekge.data.readers.labels import Kind
 from modulekge.data.readers.layouts import STEMS
 from modulekge.data.readers.rdf import read_store
 from modulekge.data.readers.records import Record, named_table, record_rows, sound
-from modulekge.data.readers.tables import ROLES, Graph, gathered, joined
+from modulekge.data.readers.tables import ROLES, Graph, gathered, joined, together
 from modulekge.data.readers.wide import melted, melted_records
 from modulekge.errors import DataError
 
@@ -48,8 +48,12 @@ def where_is(source: Path | Tabular) -> str:
 def read_tabular(source: Tabular, columns: Sequence[str] | None = None) -> Graph:
     """Read triples, or a mapping of the splits train, valid and test; of train alone, it is yet to be split.
 
+    The facts of several tables or files in a list are one graph.
+
     ``columns`` are those of head, relation and tail, by name or number, where there are more or other ones.
     """
+    if isinstance(source, list | tuple) and source and all(map(_is_table, source)):
+        return together([_read_one(f"table {i}", part, columns) for i, part in enumerate(source, start=1)])
     if not isinstance(source, Mapping):
         return _read_one(where_is(source), source, columns)
     splits = {stems[0]: source[key] for stems in STEMS for key in stems if key in source}
@@ -60,6 +64,11 @@ def read_tabular(source: Tabular, columns: Sequence[str] | None = None) -> Graph
             "'test', or 'train' alone to have it split"
         )
     return joined([_read_one(split, part, columns) for split, part in splits.items()])
+
+
+def _is_table(part: Any) -> bool:
+    """Whether a member of a list is a table or a file, and not a row."""
+    return isinstance(part, Path | ArrowStream) or (isinstance(part, str) and Path(part).is_file())
 
 
 def _read_one(where: str, source: Any, columns: Sequence[str] | None) -> Graph:
@@ -93,7 +102,9 @@ def _read_stream(where: str, source: ArrowStream, columns: Sequence[str] | None)
     with _arrow_errors(where):
         stream = pa.RecordBatchReader.from_stream(source)
         if columns is not None and is_wide(columns):
-            return melted(where, stream.read_all(), columns[0])
+            table = stream.read_all()
+            index = [title for title in table.column_names if _INDEX.fullmatch(title)]
+            return melted(where, table.drop_columns(index), head_of(columns))
         names = stream.schema.names
         given = [i for i, title in enumerate(names) if columns or not _INDEX.fullmatch(title)]
         titles = [names[i] for i in given]
@@ -134,7 +145,7 @@ def _read_rows(where: str, source: Any, columns: Sequence[str] | None) -> Graph:
         )
     rows = list(source)
     if columns is not None and is_wide(columns):
-        return melted_records(where, _records(where, rows), columns[0])
+        return melted_records(where, _records(where, rows), head_of(columns))
     table = gathered(sound(record_rows(_records(where, rows), columns)))
     return Graph((table,), skipped=len(rows) - table.num_rows)
 

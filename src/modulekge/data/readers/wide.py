@@ -16,10 +16,14 @@ from modulekge.errors import DataError
 
 _ENOUGH = 20  # cells of a column from which its names may be of no use
 _ALONE = 0.95  # share of them that stand nowhere else
+_CALLED = ("name", "label")  # titles of a column that says what things are called, where it says nothing else
 
 
 def read_wide(path: Path, kind: str, head: str) -> Graph:
-    """Read a file of text or Parquet: each cell is a fact of what the column ``head`` names in its row."""
+    """Read a file of text or Parquet: each cell is a fact of what the column ``head`` names in its row.
+
+    Without ``head`` that is the first column.
+    """
     if kind == "text":
         return melted(str(path), titled_text(path), head)
     try:
@@ -31,12 +35,12 @@ def read_wide(path: Path, kind: str, head: str) -> Graph:
 def melted(where: str, table: pa.Table, head: str) -> Graph:
     """Return the facts of a table: (the row's head, the column's title, the cell), where a cell is filled."""
     titles = list(table.column_names)
-    at = place_of(where, titles, head, head.isdecimal() and head not in titles)
+    at = place_of(where, titles, head, head.isdecimal() and head not in titles) if head else 0
     cells = [_values(where, *each) for each in zip(titles, table.columns, strict=True)]
     heads = cells.pop(at)
-    others = [titles.pop(at), *titles][1:]
+    head = titles.pop(at)
     rows = zip(heads, zip(*cells, strict=True), strict=True) if cells else ()
-    return _graph(where, head, ((name, zip(others, parts, strict=True)) for name, parts in rows))
+    return _graph(where, head, ((name, zip(titles, parts, strict=True)) for name, parts in rows))
 
 
 def melted_records(where: str, records: Iterable[tuple[str, Any]], head: str) -> Graph:
@@ -48,8 +52,9 @@ def melted_records(where: str, records: Iterable[tuple[str, Any]], head: str) ->
                 raise record
             if not isinstance(record, Mapping):
                 raise DataError(f"{place}: its columns have no names; write an object: {{{head!r}: ...}}")
-            place_of(place, list(record), head, numbered=False)
-            yield record[head], [(key, record[key]) for key in record if key != head]
+            at = head or next(iter(record), "")
+            place_of(place, list(record), at, numbered=False)
+            yield record[at], [(key, record[key]) for key in record if key != at]
 
     return _graph(where, head, rows())
 
@@ -73,11 +78,15 @@ def _graph(where: str, head: str, rows: Iterable[tuple[Any, Iterable[tuple[str, 
         for text in _texts(f"{where}: row {number}", cell)
     ]
     useless = _useless(triples)
+    called = [title for title in useless if title.casefold() in _CALLED][:1]
     notes = [
-        f"{where}: column {title!r} is left out: {share:.0%} of its cells stand nowhere else"
+        f"{where}: column {title!r} {'gives the labels' if title in called else 'is left out'}: "
+        f"{share:.0%} of its cells stand nowhere else"
         for title, share in useless.items()
     ]
-    return Graph((gathered(triple for triple in triples if triple[1] not in useless),), notes=tuple(notes))
+    labels = {name: text for name, title, text in reversed(triples) if title in called}
+    facts = gathered(triple for triple in triples if triple[1] not in useless)
+    return Graph((facts,), labels=labels, notes=tuple(notes))
 
 
 def _head(place: str, head: str, given: Any) -> str:
@@ -106,5 +115,9 @@ def _useless(triples: Sequence[tuple[str, str, str]]) -> dict[str, float]:
     names.update({name for name, _, _ in triples})
     filled = Counter(title for _, title, _ in triples)
     alone = Counter(title for _, title, tail in triples if names[tail] == 1)
-    shares = {title: alone[title] / count for title, count in filled.items() if count >= _ENOUGH}
+    shares = {
+        title: alone[title] / count
+        for title, count in filled.items()
+        if count >= _ENOUGH or title.casefold() in _CALLED
+    }
     return {title: share for title, share in shares.items() if share >= _ALONE}
