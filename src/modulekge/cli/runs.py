@@ -47,12 +47,12 @@ def train(
 ) -> None:
     """Train a model on a graph, keep the run, and report on its test split.
 
-    --minutes alone, or --model Mixture, tries several models in that time, the best for longer, and keeps
-    their mixture; Ctrl-C mixes what has been trained so far. With a model, the recipe that belongs to it and
-    this data set is used; where there is none, or --minutes says how long it may take, settings are chosen by
-    rule from the size of the graph, the time and steps timed on this machine, and the reasons are shown.
-    Without --minutes, they are chosen for 5 to 15 minutes, the more the larger the graph. Ctrl-C or SIGTERM
-    ends training after the current epoch; 'modulekge resume' goes on.
+    --minutes alone, or --model Mixture: several models are tried in that time, the best goes on, and their
+    mixture is kept; Ctrl-C mixes what has been trained so far. --model alone: settings are those of the
+    recipe of this model and data set; where there is none, or with --minutes, rules choose them from the
+    size of the graph, the time and steps timed on this machine, and say why. Neither: one model, by rule,
+    for 5 to 15 minutes, the more the larger the graph. Ctrl-C or SIGTERM ends training after the current
+    epoch; 'modulekge resume' goes on.
     """
 
 
