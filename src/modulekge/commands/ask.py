@@ -101,7 +101,8 @@ def links(
     if not any_type and not head:
         _say_candidates(sum(h * t for h, t in sides), len(sides) * len(dataset.entities) ** 2, "triples")
     if not found:
-        typer.echo(f"no new link has a probability of {min_probability:g} or more", err=True)
+        least = f"no new link has a probability of {min_probability:g} or more"
+        typer.echo(least if min_probability else "no new link: the graph rules all others out", err=True)
     rows, target = with_labels(Rows.of(Link, found), dataset), None if dry_run else out
     give(rows, render.links_table(found, dataset), target, as_json, lambda: write(found, dataset))
     if found and not (out or as_json):

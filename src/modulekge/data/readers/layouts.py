@@ -121,8 +121,8 @@ def files_of(folder: Path) -> list[Path]:
 
 def _tables(folder: Path) -> list[Path]:
     """Return the tables of a folder without splits, but for texts; other files are none of ours."""
-    if any(_present(folder, stems) for stems in STEMS):
-        return []
+    if any(_present(folder, stems) for stems in STEMS) or (folder / "run.json").exists():
+        return []  # a run is no graph
     texts = {*_ENTITY_LABELS, *_RELATION_LABELS, *_DESCRIPTIONS}
     names = sorted(path for path in folder.iterdir() if path.is_file() and path.name[0] != ".")
     endings = tuple(end + packed for end in ENDINGS if end not in ("", ".txt") for packed in ("", ".gz"))
