@@ -17,6 +17,7 @@ import pytest
 from program import call
 from safetensors.torch import load_file, save_file
 
+import modulekge
 from modulekge.commands import runs as commands
 from modulekge.models.spec import MODELS
 
@@ -368,6 +369,16 @@ def test_sigint_keeps_a_run_that_a_script_trains_in_the_background(tmp_path):
         _, said = shell.communicate(timeout=120)
     assert shell.returncode == 0
     assert "stopping after this epoch" in said and "'modulekge resume run' goes on" in said
+
+
+def test_without_test_nothing_of_it_is_ranked(tmp_path):
+    settings = ("--set", "model.k=4", "--set", "train.epochs=1")
+    done = call("train", "world", "--model", "DistMult", *settings, "--no-test", "--out", "run", cwd=tmp_path)
+    assert done.returncode == 0 and "test:" not in done.stdout and "off on test" not in done.stderr
+    assert not (tmp_path / "run" / "report.json").exists()
+    assert modulekge.load(tmp_path / "run").folder.calibration().measured is None
+    done = call("evaluate", "run", cwd=tmp_path)
+    assert done.returncode == 0 and (tmp_path / "run" / "report.json").exists()
 
 
 @pytest.mark.integration

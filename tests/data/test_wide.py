@@ -120,6 +120,7 @@ def test_what_is_wrong_with_a_table_of_a_folder_is_said(tmp_path):
         ("flim,year\n,1979\n", "row 1: flim holds 0 names; one says what the row is about"),
         ("flim,flim\na,b\n", "1: two columns have one title; rename one of them"),
         ("flim,year\na,b,c\n", "2: expected 2 comma-separated fields (flim, year), found 3"),
+        ("", "no columns; expected three"),
         ("flim\na\n", "no triples; each line should hold head, relation and tail"),
     ],
 )

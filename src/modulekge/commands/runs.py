@@ -3,7 +3,7 @@
 import json
 import signal
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from functools import partial
 from itertools import chain
@@ -95,11 +95,11 @@ def train(
         return path
 
     if restarted() and out and (out / "config.toml").exists():
-        resume(out, None, track, as_json, test)
+        _go_on(out, None, track, test, as_json)
         return
     path = Path(workers().on_main(begin))
     if not dry_run:
-        resume(path, None, track, as_json, test)
+        _go_on(path, None, track, test, as_json)
 
 
 def _train_mixture(
@@ -136,17 +136,20 @@ def _train_mixture(
         err.print(render.tried_view(run.folder.origin("mixed")))
         if test and len(dataset.test):
             evaluate(path, "test", None, every=False, as_json=as_json)
-        _calibrate(run.folder)
+        _calibrate(run.folder, test)
     except KeyboardInterrupt:
         err.print(left)
         raise
     err.print(render.kept_in(path))
 
 
-def resume(
-    run: Path, settings: list[str] | None, track: list[str] | None, as_json: bool, test: bool = True
-) -> None:
+def resume(run: Path, settings: list[str] | None, track: list[str] | None, as_json: bool) -> None:
     """Go on with a run that was interrupted, also in its last report, or that should train for longer."""
+    _go_on(run, settings, track, True, as_json)
+
+
+def _go_on(run: Path, settings: list[str] | None, track: list[str] | None, test: bool, as_json: bool) -> None:
+    """Train a run from where it is, and rank test unless that is left to 'evaluate'."""
     folder, trackers = RunFolder.existing(run), dict[str, Tracker]()
     workers().on_main(lambda: trackers.update(make_trackers(track or (), folder.path)))
     _train(folder, [parse_setting(text) for text in settings or ()], trackers, test, as_json)
@@ -156,15 +159,18 @@ def _train(
     folder: RunFolder, settings: list[dict[str, Any]], trackers: dict[str, Tracker], test: bool, as_json: bool
 ) -> None:
     """Train with a display, then report on test with the best weights; or only that, where it was cut off."""
-    err, events = render.console(stderr=True), continue_run(folder, settings)
+    err, live, events = render.console(stderr=True), render.live_console(), continue_run(folder, settings)
+    # before there is an epoch to see; one of several processes that shows nothing stops at once
+    gentle = _gentle_interrupt(live) if workers().is_main else nullcontext(list[int]())
     with Tracking(folder, trackers, partial(typer.echo, err=True)) as tracking:
         try:
-            first = next(events)  # what is wrong shows here, before anything else does
+            with gentle as interrupted:
+                first = next(events)  # what is wrong shows here, before anything else does
+                stopped = _watch(folder, first, events, tracking, live, interrupted, as_json)
         except EndedError:
             if settings or folder.is_reported():
                 raise
         else:
-            stopped = _watch(folder, first, events, tracking, as_json)
             if stopped:
                 err.print(f"stopped after epoch {stopped}; 'modulekge resume {folder.path}' goes on")
                 err.print("or ask it as it is; 'modulekge evaluate' and 'modulekge calibrate' measure it")
@@ -175,7 +181,7 @@ def _train(
     if many():
         err.print(f"make its probabilities: modulekge calibrate {folder.path}")
     else:
-        _calibrate(folder)
+        _calibrate(folder, test)
     err.print(render.kept_in(folder.path))
 
 
@@ -184,6 +190,8 @@ def _watch(
     first: EpochProgress | EpochRecord,
     events: Generator[EpochProgress | EpochRecord, None, None],
     tracking: Tracking,
+    live: Console,
+    interrupted: list[int],
     as_json: bool,
 ) -> int:
     """Show a training; return the epoch after which it was asked to stop, 0 if it was not."""
@@ -194,8 +202,7 @@ def _watch(
     config, err = folder.config(), render.console(stderr=True)
     device = pick_device(config.train.device)
     err.print(f"{config.model.name} ({config.size}) on {config.data}, {device}, {folder.path}")
-    display = render.TrainingDisplay(config.train.epochs, first.epoch)
-    with _gentle_interrupt(display.progress.console) as interrupted, display:  # what is seen can be stopped
+    with render.TrainingDisplay(config.train.epochs, first.epoch, live) as display:
         for event in chain([first], events):
             display.show(event)
             tracking.feed(event)
@@ -208,12 +215,12 @@ def _watch(
     return 0
 
 
-def _calibrate(folder: RunFolder) -> None:
+def _calibrate(folder: RunFolder, measure: bool) -> None:
     """Make probabilities for 'predict', where there are held-out facts to fit them to."""
     run = load(folder.path)
     if len(run.dataset.valid) == 0:
         return
-    found = make_calibration(run)
+    found = make_calibration(run, measure)
     error = "" if found.measured is None else f", {found.measured.together.after.error:.3f} off on test"
     answers = counted(found.together.triples, "valid answer")
     render.console(stderr=True).print(f"calibrated on {answers}{error}")
@@ -291,8 +298,9 @@ def mix_with_display(
         return mix_runs(runs, out, watch, most_scores, origin)
 
 
-def make_calibration(run: Run) -> Calibration:
-    """Calibrate a run with a display."""
-    questions = sum(count_questions(run.dataset, split) for split in ("valid", "test"))
+def make_calibration(run: Run, measure: bool = True) -> Calibration:
+    """Calibrate a run with a display, and measure that on test."""
+    splits: tuple[Split, ...] = ("valid", "test") if measure else ("valid",)
+    questions = sum(count_questions(run.dataset, split) for split in splits)
     with render.progress_display("calibrating", questions, lambda asked: len(asked.relations)) as watch:
-        return calibrate_run(on_device(run), watch)
+        return calibrate_run(on_device(run), watch, measure)

@@ -30,6 +30,7 @@ from modulekge.render.runs import kept_in as kept_in
 from modulekge.render.runs import portfolio_view as portfolio_view
 from modulekge.render.runs import tried_view as tried_view
 from modulekge.render.terminal import console as console
+from modulekge.render.terminal import live_console as live_console
 from modulekge.render.tuning import TuningDisplay as TuningDisplay
 from modulekge.render.tuning import choices_view as choices_view
 from modulekge.render.tuning import time_view as time_view

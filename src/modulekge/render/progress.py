@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from rich.console import Console
 from rich.progress import (
     BarColumn,
     Progress,
@@ -40,13 +41,13 @@ class Live:
 class TrainingsDisplay(Live):
     """A live line on a terminal for each training under way: name, epoch, valid MRR, time left."""
 
-    def __init__(self, *columns: ProgressColumn | str) -> None:
+    def __init__(self, *columns: ProgressColumn | str, console: Console | None = None) -> None:
         self.progress = Progress(
             *(columns or ("{task.description}", _EPOCH, _MRR)),
             TimeElapsedColumn(),
             "left",
             TimeRemainingColumn(elapsed_when_finished=True),
-            console=live_console(),
+            console=console or live_console(),
             disable=not sys.stderr.isatty(),
             speed_estimate_period=600,
         )
@@ -79,11 +80,10 @@ class TrainingsDisplay(Live):
 class TrainingDisplay(TrainingsDisplay):
     """A live line on a terminal: epoch, loss, speed, valid MRR, time left; elsewhere a line now and then."""
 
-    def __init__(self, epochs: int, first_epoch: int) -> None:
-        speed = "{task.fields[speed]} triples/s"
-        super().__init__(
-            "{task.fields[phase]}", _EPOCH, BarColumn(bar_width=24), "loss {task.fields[loss]}", speed, _MRR
-        )
+    def __init__(self, epochs: int, first_epoch: int, console: Console | None = None) -> None:
+        phase, loss, speed = (f"{{task.fields[{field}]}}" for field in ("phase", "loss", "speed"))
+        columns = (phase, _EPOCH, BarColumn(bar_width=24), f"loss {loss}", f"{speed} triples/s", _MRR)
+        super().__init__(*columns, console=console)
         self.begin("", epochs, first_epoch)
         self._told = time.monotonic()
 

@@ -17,13 +17,13 @@ from modulekge.run.run import Run, load
 PICTURES = (".png", ".svg")
 
 
-def calibrate(run: Run | str | Path, watch: Watch = iter) -> Calibration:
-    """Fit probabilities to the valid split of a run, measure them on test, and keep them in its folder.
+def calibrate(run: Run | str | Path, watch: Watch = iter, measure: bool = True) -> Calibration:
+    """Fit probabilities to the valid split of a run, ``measure`` them on test, and keep them in its folder.
 
     >>> modulekge.calibrate("runs/demo").measured.together.after.error  # doctest: +SKIP
     """
     run = run if isinstance(run, Run) else load(run)
-    found = replace(fitting.calibrate(run.scorer, run.dataset, watch), fitted_to=scored_by(run))
+    found = replace(fitting.calibrate(run.scorer, run.dataset, watch, measure), fitted_to=scored_by(run))
     run.check_current()
     run.folder.save_offsets(run.scorer, run.model)
     run.folder.save_calibration(found)

@@ -90,6 +90,8 @@ def titled_places(place: str, titles: Sequence[str], columns: Sequence[str] | No
 
 def undecided(place: str, titles: Sequence[str]) -> DataError:
     """Say what the columns are and how to choose three of them."""
+    if not titles:
+        return DataError(f"{place}: no columns; expected three, of head, relation and tail")
     return DataError(
         f"{place}: which of the {len(titles)} columns {listed(titles)} are head, relation and tail? "
         f"choose with {COLUMNS}, by name or number, such as 1,2,3; where each column is a property, name the "

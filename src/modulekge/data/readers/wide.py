@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from modulekge.data.readers.columns import place_of
+from modulekge.data.readers.columns import place_of, undecided
 from modulekge.data.readers.delimited import titled_text
 from modulekge.data.readers.tables import Graph, gathered
 from modulekge.errors import DataError
@@ -35,6 +35,8 @@ def read_wide(path: Path, kind: str, head: str) -> Graph:
 def melted(where: str, table: pa.Table, head: str) -> Graph:
     """Return the facts of a table: (the row's head, the column's title, the cell), where a cell is filled."""
     titles = list(table.column_names)
+    if not titles:
+        raise undecided(where, titles)
     at = place_of(where, titles, head, head.isdecimal() and head not in titles) if head else 0
     cells = [_values(where, *each) for each in zip(titles, table.columns, strict=True)]
     heads = cells.pop(at)
@@ -52,7 +54,9 @@ def melted_records(where: str, records: Iterable[tuple[str, Any]], head: str) ->
                 raise record
             if not isinstance(record, Mapping):
                 raise DataError(f"{place}: its columns have no names; write an object: {{{head!r}: ...}}")
-            at = head or next(iter(record), "")
+            if not record:
+                raise undecided(place, ())
+            at = head or next(iter(record))
             place_of(place, list(record), at, numbered=False)
             yield record[at], [(key, record[key]) for key in record if key != at]
 
