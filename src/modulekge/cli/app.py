@@ -53,7 +53,7 @@ Columns = Annotated[
     str | None,
     typer.Option(
         help="Columns of head, relation and tail, by name or number: subject,predicate,object or 1,3,2; "
-        "of a wide table that of heads, with 'id,*': each other column is a relation."
+        "of a wide table that of heads, with 'id,*' or '*' (the first): the others are relations."
     ),
 ]
 Header = Annotated[

@@ -47,20 +47,21 @@ def melted(where: str, table: pa.Table, head: str) -> Graph:
 
 def melted_records(where: str, records: Iterable[tuple[str, Any]], head: str) -> Graph:
     """Return the facts of objects by key; each member of a list is a fact."""
+    about = head or "the first key"
 
     def rows() -> Iterator[tuple[Any, Iterable[tuple[str, Any]]]]:
         for place, record in records:
             if isinstance(record, DataError):
                 raise record
             if not isinstance(record, Mapping):
-                raise DataError(f"{place}: its columns have no names; write an object: {{{head!r}: ...}}")
+                raise DataError(f"{place}: its columns have no names; write an object: {{{about!r}: ...}}")
             if not record:
                 raise undecided(place, ())
             at = head or next(iter(record))
             place_of(place, list(record), at, numbered=False)
             yield record[at], [(key, record[key]) for key in record if key != at]
 
-    return _graph(where, head, rows())
+    return _graph(where, about, rows())
 
 
 def _values(where: str, title: str, column: pa.ChunkedArray) -> list[Any]:
