@@ -1,6 +1,7 @@
 """The edges of a graph as messages need them: by where they start, by relation and by where they end."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -61,7 +62,7 @@ class Adjacency:
         sent = self.source.rows.items[message], self.relation.rows.items[message]
         return torch.stack([*sent, self.target.columns.items], 1)
 
-    @property
+    @cached_property
     def degrees(self) -> Float[Tensor, " e"]:
         """How many edges end in each entity, without those that are left out."""
         starts, weights = _starts(self.target.rows), self.target.rows.weights
@@ -100,9 +101,17 @@ class Adjacency:
         found: Tensor = self.left_out[places[there]].unique()
         return found
 
-    def outside(self, groups: Int[Tensor, " _groups"]) -> Bool[Tensor, " edges"]:
-        """Mark the edges that are not of these numbers, in the order of their messages."""
-        return ~torch.isin(self.left_out, groups)
+    @cached_property
+    def n_groups(self) -> int:
+        """How many numbers there are of what is left out together."""
+        return int(self.left_out.max()) + 1 if len(self.left_out) else 0
+
+    def outside(
+        self, groups: Int[Tensor, " _some"], others: Bool[Tensor, " groups"] | None = None
+    ) -> Bool[Tensor, " edges"]:
+        """Mark the edges, in the order of messages, that are neither of these numbers nor of marked ones."""
+        left = self.left_out.new_zeros(self.n_groups, dtype=torch.bool) if others is None else others
+        return ~left.index_fill(0, groups, True)[self.left_out]
 
     def only(self, keep: Bool[Tensor, " edges"]) -> "Adjacency":
         """Return the graph of the edges that are marked, in the order of their messages."""

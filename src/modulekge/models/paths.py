@@ -143,29 +143,45 @@ class Paths(Model):
         """See :meth:`Model.samples`."""
         return self._elements(0, self.query[:1].view(1, self.message.size, self.k))
 
-    def forward(self, heads: Ids, relations: Ids, adjacency: Adjacency | None = None) -> Scores:
-        """Return the score of every entity, by paths in the graph or in a part of it."""
+    def forward(
+        self,
+        heads: Ids,
+        relations: Ids,
+        adjacency: Adjacency | None = None,
+        arriving: Float[Tensor, "e d"] | None = None,
+    ) -> Scores:
+        """Return the score of every entity, by paths in the graph or in a part of it.
+
+        What speaks for candidates is worked out, where it is not given as :meth:`arriving` there.
+        """
         adjacency = self.adjacency if adjacency is None else adjacency
         query = self.query[relations].view(-1, self.message.size, self.k)
         entities, x = self._states(heads, query, adjacency)
         hidden = self._hidden(query.flatten(1))
         near = self._fast(perceptron, adjacency)(x, hidden, self.hidden[:, : self.d], self.output)
-        prior = self.prior(relations, adjacency)
+        prior = self.prior(relations, adjacency, arriving)
         if len(entities) == self.n_entities:
             return near + prior
         far = F.linear(hidden.relu(), self.output)  # of those that no path reaches
         return far.expand(-1, adjacency.n_entities).index_copy(1, entities, near) + prior
 
-    def prior(self, relations: Ids, adjacency: Adjacency) -> Scores | float:
+    def prior(
+        self, relations: Ids, adjacency: Adjacency, arriving: Float[Tensor, "e d"] | None = None
+    ) -> Scores | float:
         r"""$\langle z_v, w_r \rangle$: how far what arrives at an entity makes it an answer."""
+        arriving = self.arriving(adjacency) if arriving is None else arriving
+        return 0.0 if arriving is None else F.linear(self.prior_asked[relations], arriving)
+
+    def arriving(self, adjacency: Adjacency) -> Float[Tensor, "e d"] | None:
+        """$z_v$ of every entity, which is the same for all questions; None without a prior."""
         if self.prior_asked.numel() == 0:
-            return 0.0
+            return None
         if adjacency.plan is not None and (gpu := kernels("modulekge.kernels.messages_triton", self.query)):
             arriving = gpu.Arriving.apply(self.prior_arriving, adjacency.plan, adjacency.kept)
         else:
             arriving = adjacency.target @ (adjacency.relation @ self.prior_arriving)
-        arriving = arriving / adjacency.degrees.clamp(min=1)[:, None]
-        return F.linear(self.prior_asked[relations], arriving)
+        found: Tensor = arriving / adjacency.degrees.clamp(min=1)[:, None]
+        return found
 
     def _states(
         self, heads: Ids, query: Float[Tensor, "b size n"], adjacency: Adjacency
@@ -301,8 +317,10 @@ class PathScorer(Scorer):
         size, count = self.at_once, len(heads)
         if self.device.type == "cuda":  # loops are compiled for few sizes
             heads, relations = (F.pad(x, (0, -count % _PADDED), value=0) for x in (heads, relations))
-        parts = zip(heads.split(size), relations.split(size), strict=True)
-        return torch.cat([self.model(h, r, self.adjacency) for h, r in parts])[:count]
+        parts, arriving = zip(heads.split(size), relations.split(size), strict=True), None
+        if len(heads) > size:  # worked out once for all
+            arriving = self.model.arriving(self.adjacency)
+        return torch.cat([self.model(h, r, self.adjacency, arriving) for h, r in parts])[:count]
 
     @torch.no_grad()
     def scores_of(self, heads: Ids, relations: Ids, candidates: Int[Tensor, "b k"]) -> Float[Tensor, "b k"]:

@@ -71,10 +71,16 @@ class PathStep:
         adjacency = self._adjacency.only(kept)
         if own.start < own.stop:
             size = model.most_questions
+            arriving = (
+                model.arriving(adjacency) if own.stop - own.start > size else None
+            )  # once for all parts
+            leaf = arriving if arriving is None else arriving.detach().requires_grad_()
             for part, others in zip(batch[own].split(size), known[own].split(size), strict=True):
-                loss = self._loss(part, others, adjacency) / len(batch)
+                loss = self._loss(part, others, adjacency, leaf) / len(batch)
                 loss.backward()
                 value += loss.detach()
+            if arriving is not None and leaf is not None:
+                arriving.backward(leaf.grad)
         if model.workers.copies > 1:
             model.workers.sum_copies_([value, *map(gradients_of, self._weights)])
         clip_grad_norm_(self._weights, _MOST_GRADIENT)
@@ -94,12 +100,10 @@ class PathStep:
     def _kept(self, batch: Triples) -> Bool[Tensor, " edges"]:
         """Say which edges a step follows: not what the batch asks for, nor a share of all, drawn."""
         adjacency, share = self._adjacency, self._config.paths.dropout
-        groups = adjacency.groups(*batch.unbind(1))
+        groups, drawn = adjacency.groups(*batch.unbind(1)), None
         if share:
-            count = int(adjacency.left_out.max()) + 1
-            drawn = torch.rand(count, generator=self._generator, device=groups.device) < share
-            groups = torch.cat([groups, drawn.nonzero()[:, 0]])
-        return adjacency.outside(groups)
+            drawn = torch.rand(adjacency.n_groups, generator=self._generator, device=groups.device) < share
+        return adjacency.outside(groups, drawn)
 
     def _known(self, batch: Triples) -> Bool[Tensor, "b e"]:
         """Say which entities answer each question in train, but for the one asked for: none competes."""
@@ -109,8 +113,14 @@ class PathStep:
         known[torch.arange(len(batch), device=batch.device), tails] = False
         return known
 
-    def _loss(self, batch: Triples, known: Bool[Tensor, "b e"], adjacency: Adjacency) -> Float[Tensor, ""]:
+    def _loss(
+        self,
+        batch: Triples,
+        known: Bool[Tensor, "b e"],
+        adjacency: Adjacency,
+        arriving: Float[Tensor, "e d"] | None,
+    ) -> Float[Tensor, ""]:
         """Return the sum of the losses of some questions."""
         heads, relations, tails = batch.unbind(1)
-        scores = self._model(heads, relations, adjacency).float().masked_fill(known, -torch.inf)
+        scores = self._model(heads, relations, adjacency, arriving).float().masked_fill(known, -torch.inf)
         return F.cross_entropy(scores, tails, reduction="sum")
