@@ -20,7 +20,8 @@ _ENOUGH = 15_000  # questions, or passes, that make a training worth its name
 _ENOUGH_PASSES = 1.5
 _BATCH, _LEAST_BATCH, _STEPS = 64, 4, 400
 _EPOCHS = 8  # of which each is validated
-_SIZES = ((6, 32), (4, 32), (4, 16), (3, 16))  # layers and numbers of a state, in order of preference
+_SIZES = ((6, 32), (4, 32), (4, 16), (3, 16), (2, 32))  # layers and numbers of a state, the best first
+_NEAR = 2  # layers that reach few of many edges: how few, only measuring tells
 _RARELY = 0.5  # share of what train has, below which valid joins entities that train joins
 _ALWAYS = (
     Choice("regularizer.weight", 0.0, "weights belong to relations, and these are few"),
@@ -50,7 +51,7 @@ def choose_paths(
     for choices in _ladder(size, machine):
         config = with_choices((*_ALWAYS, *choices), overrides)
         times = load_of(size, machine, config).times
-        if pace and times.a_pass * least < 4 * budget:
+        if pace and (config.paths.layers <= _NEAR or times.a_pass * least < 4 * budget):
             times = pace(config)
         if times.a_pass * least <= budget:
             break
