@@ -4,13 +4,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 from modulekge import render
-from modulekge.cli.graph import HeaderRow, split_columns
+from modulekge.cli.graph import HeaderRow
 from modulekge.commands.graph import give, print_found, print_notes
 from modulekge.config import parse_setting
 from modulekge.data.addition import enlarge
+from modulekge.data.readers.columns import named_columns
 from modulekge.data.reading import read_facts
 from modulekge.exports.formats import export as export_run
-from modulekge.run.add import fold_in, train_on
+from modulekge.run.add import check_refresh, fold_in, train_on
 from modulekge.run.comparison import compare as compare_runs
 from modulekge.run.comparison import write_comparison
 from modulekge.run.drift import drift
@@ -57,10 +58,11 @@ def add(
     """Add new facts to a trained run, in seconds, as a new run; RUN itself is not changed."""
     err, source = render.console(stderr=True), load(run)
     changes = [parse_setting(text) for text in settings or ()]
+    check_refresh(source, refresh)
     source.folder.changed(changes)
     if out:
         RunFolder.check_free(out)
-    chosen = split_columns(columns)
+    chosen = named_columns(columns)
     facts = read_facts(new, chosen, labels, descriptions, header.chosen, source.dataset)
     addition = enlarge(source.dataset, facts)
     for note in addition.notes:

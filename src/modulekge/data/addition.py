@@ -79,8 +79,9 @@ def enlarge(dataset: Dataset, facts: Facts) -> Addition:
     heads, relation, tails = facts.triples.unbind(1)
     given = torch.stack([entity_ids[heads], relation_ids[relation], entity_ids[tails]], dim=1)
     distinct = without_repeats(given)
-    old = FilterIndex.of(torch.cat([dataset[split] for split in SPLITS]), len(relations))
-    known = old.among(distinct[:, 0], distinct[:, 1], distinct[:, 2:])[:, 0]
+    old = torch.cat([dataset[split] for split in SPLITS])
+    near = FilterIndex.of(old[torch.isin(old[:, 0], distinct[:, 0])], len(relations))
+    known = near.among(distinct[:, 0], distinct[:, 1], distinct[:, 2:])[:, 0]
     if known.all():
         words = counted(len(known), "fact is", "facts are all")
         raise DataError(f"{dataset.name}: the {words} known; there is nothing to add")

@@ -24,7 +24,7 @@ from modulekge.models.embedding import Embedding
 from modulekge.models.mixture import Mix
 from modulekge.models.model import Model
 from modulekge.models.paths import Paths
-from modulekge.run.calibrate import scored_by
+from modulekge.run.calibrate import scored_by, scored_with
 from modulekge.run.checkpoint import adjacency_of, new_model, read_state
 from modulekge.run.files import as_text
 from modulekge.run.folder import RunFolder
@@ -66,9 +66,8 @@ def add(
 
     >>> run = add("runs/demo", [("Atlantis", "borders", "Portugal")])  # doctest: +SKIP
     """
-    if refresh < 0:
-        raise ConfigError(f"refresh = {refresh}: expected a number of epochs, 0 for none")
     source = run if isinstance(run, Run) else load(run)
+    check_refresh(source, refresh)
     chosen = named_columns(columns)
     texts = of_source(labels), of_source(descriptions)
     given = Path(data) if isinstance(data, str) else data
@@ -78,6 +77,18 @@ def add(
     for _ in train_on(folder, refresh):
         pass
     return load(folder.path)
+
+
+def check_refresh(run: Run, epochs: int) -> None:
+    """Refuse to train on what is not one model, or for less than no epochs."""
+    if epochs < 0:
+        raise ConfigError(f"refresh = {epochs}: expected a number of epochs, 0 for none")
+    if epochs and run.mix:
+        members = " and ".join(str(member.folder.path) for member in run.members)
+        raise RunError(
+            f"{run.folder.path}: a mixture is not trained; add to {members} with --refresh, each with an "
+            "--out, then join what was made with 'modulekge mix'"
+        )
 
 
 def fold_in(
@@ -106,21 +117,20 @@ def fold_in(
         _along_more(run, addition, config) if run.model.spec.along_paths else _fitted(run, addition, config)
     )
     create = partial(RunFolder.create, config=config, dataset=addition.after, start=start)
-    return _created(run, out, partial(create, origin={"added": origin}))
+    folder = _created(run, out, partial(create, origin={"added": origin}))
+    _keep_calibration(run, folder, addition, lambda: scored_with(start[0], config))
+    return folder
 
 
 def _created(run: Run, out: Path | None, create: Callable[[Path], RunFolder]) -> RunFolder:
-    """Make a folder where it is asked for, or at the next free name, with the calibration of the old run."""
+    """Make a folder where it is asked for, or at the next free name."""
     while True:
         path = out or free_folder(run.folder.path)
         try:
-            folder = create(path)
+            return create(path)
         except RunError:
             if out or not path.exists():
                 raise
-        else:
-            _keep_calibration(run, folder)
-            return folder
 
 
 def _fold_members(
@@ -139,7 +149,9 @@ def _fold_members(
             fold_in(member, addition, path, settings)
         fill = partial(fill_mixture, mix=larger, members=paths)
         create = partial(RunFolder.create, config=run.config, dataset=addition.after, fill=fill)
-        return _created(run, out, partial(create, origin={"added": origin}))
+        folder = _created(run, out, partial(create, origin={"added": origin}))
+    _keep_calibration(run, folder, addition, lambda: scored_by(load(folder.path)))
+    return folder
 
 
 def _fitted(run: Run, addition: Addition, config: Config) -> tuple[Model, dict[str, Tensor]]:
@@ -161,13 +173,15 @@ def _along_more(run: Run, addition: Addition, config: Config) -> tuple[Model, di
     return model, fresh_state(model, config.train)
 
 
-def _keep_calibration(run: Run, folder: RunFolder) -> None:
-    """Keep the probabilities of a run whose old rows, and so the scores of what they answer, are the same."""
+def _keep_calibration(run: Run, folder: RunFolder, addition: Addition, scores: Callable[[], str]) -> None:
+    """Keep the probabilities of a run whose old rows, and so the scores of what they answer, are the same.
+
+    ``scores`` tells what makes the new ones.
+    """
     found = run.folder.calibration()
     if found and found.fitted_to in ("", scored_by(run)):
-        larger = load(folder.path)
-        found = found.enlarged(len(run.dataset.relations), len(larger.dataset.relations))
-        folder.save_calibration(replace(found, fitted_to=scored_by(larger)))
+        found = found.enlarged(len(run.dataset.relations), len(addition.after.relations))
+        folder.save_calibration(replace(found, fitted_to=scores()))
 
 
 def train_on(folder: RunFolder, epochs: int) -> Iterator[EpochProgress | EpochRecord]:
@@ -193,7 +207,10 @@ def _larger(run: Run, addition: Addition) -> Embedding:
     after, old, seed = addition.after, run.embedding, torch.Generator().manual_seed(run.config.train.seed)
     model = new_model(run.config, after)
     assert isinstance(model, Embedding)
-    model.draw(seed, run.config.model.scalar_scale, run.config.model.vector_scale)
+    first, rows = len(addition.before.entities), len(model.relation_scaling)
+    drawn = model.part(1, rows).draw(seed, run.config.model.scalar_scale, run.config.model.vector_scale)
+    for table, values in zip(model.relation_tables, drawn.relation_tables, strict=True):
+        table.copy_(values)
     for name, table in model.named_parameters():
         _place(table, old.get_parameter(name), name, old.tied)
     questions = after.questions("train")
@@ -204,7 +221,6 @@ def _larger(run: Run, addition: Addition) -> Embedding:
             relations[~new], tails[~new], (after.n_relations_with_inverses, len(after.entities))
         )
         facts = _counts(tails[new], relations[new], (len(after.entities), after.n_relations_with_inverses))
-        first = len(addition.before.entities)
         for table in (table for table in (model.entity_scalar, model.entity_vector) if table.numel()):
             numbers = table.flatten(1)
             mean = numbers[:first].mean(0)
@@ -297,5 +313,5 @@ def _memory(model: Embedding, run: Run, sums: Mapping[str, Tensor], config: Conf
             memory[key] = torch.zeros_like(model.get_parameter(name))
             _place(memory[key], value, name, old.tied)
         if quantity == "sum" and name in sums:
-            memory[key] = memory[key] + sums[name]
+            memory[key] += sums[name]
     return memory

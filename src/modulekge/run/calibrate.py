@@ -5,10 +5,12 @@ from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
+from modulekge.config import Config
 from modulekge.errors import DataError
 from modulekge.evaluation import calibration as fitting
 from modulekge.evaluation.calibration import Calibration, Watch
 from modulekge.evaluation.reliability import Bin
+from modulekge.models.model import Model
 from modulekge.run.checkpoint import weights_hash
 from modulekge.run.plotting import new_figure, write_figure
 from modulekge.run.rows import check_target
@@ -34,7 +36,12 @@ def scored_by(run: Run) -> str:
     """Return a hash of what makes scores: the weights, and how candidates are reranked or mixed."""
     if run.mix:
         return " ".join([*map(scored_by, run.members), run.mix.digest])
-    return f"{weights_hash(run.model)} {astuple(run.config.rerank)}"
+    return scored_with(run.model, run.config)
+
+
+def scored_with(model: Model, config: Config) -> str:
+    """Return a hash of a model and of how its candidates are reranked."""
+    return f"{weights_hash(model)} {astuple(config.rerank)}"
 
 
 def write_reliability(calibration: Calibration, path: Path) -> None:

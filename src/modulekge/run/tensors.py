@@ -99,7 +99,7 @@ def _write_rows(file: Any, start: int, rows: Tensor) -> None:
     file.seek(start)
     flat = rows.detach().reshape(-1)
     for piece in flat.split(_PIECE // flat.element_size()) if flat.numel() else ():
-        file.write(piece.cpu().numpy().tobytes())
+        file.write(piece.cpu().contiguous().view(torch.uint8).numpy())
 
 
 def read_tensors(
