@@ -26,17 +26,33 @@ class Chunk(NamedTuple):
 Watch = Callable[[Iterator[Chunk]], Iterable[Chunk]]
 
 
-def best_links(chunks: Iterable[Chunk], k: int, per_relation: int | None = None) -> Triples:
-    """Return the ``k`` most probable of all chunks, best first; of each relation at most so many."""
+def best_links(
+    chunks: Iterable[Chunk], k: int, symmetric: Bool[Tensor, " r"], per_relation: int | None = None
+) -> Triples:
+    """Return the ``k`` most probable of all chunks, best first; of each relation at most so many.
+
+    Of two that say the same, a link of a symmetric relation and its reverse, the more probable one is kept.
+    """
     best, sure = torch.zeros(0, 3, dtype=torch.long), torch.zeros(0)
     for chunk in chunks:
         sure, order = torch.cat([sure, chunk.chances]).sort(descending=True, stable=True)
         best = torch.cat([best, chunk.triples])[order]
+        fresh = _said_first(best, symmetric)
+        best, sure = best[fresh], sure[fresh]
         if per_relation is not None:
             few = _places(best[:, 1]) < per_relation
             best, sure = best[few], sure[few]
         best, sure = best[:k], sure[:k]
     return best
+
+
+def _said_first(triples: Triples, symmetric: Bool[Tensor, " r"]) -> Bool[Tensor, " m"]:
+    """Say which triples, in their order, are the first to say what they say."""
+    heads, relations, tails = triples.unbind(1)
+    turned = symmetric[relations] & (heads > tails)
+    _, same = torch.where(turned[:, None], triples.flip(1), triples).unique(dim=0, return_inverse=True)
+    order = torch.arange(len(same))
+    return torch.full_like(order, len(order)).scatter_reduce(0, same, order, "amin")[same] == order
 
 
 def _places(relations: Ids) -> Ids:
@@ -57,7 +73,7 @@ def links_in_chunks(
     least: float = 0.0,
     only: Ids | None = None,
 ) -> Iterator[Chunk]:
-    """Score chunks of heads against all entities; yield the ``k`` best new triples of each.
+    """Score chunks of heads against all entities; yield the ``k`` best new triples of each, or pairs of them.
 
     With types, only heads and tails that the relation can hold; rivals in a probability stay all entities.
     Those that are less probable than ``least`` are left out, and with ``only`` all other heads.
@@ -78,7 +94,7 @@ def links_in_chunks(
             old = marked(known, heads, asked, scores) | loops(irreflexive, heads, asked, scores)
             chances = calibration.probability(log_odds(scores, old), asked).nan_to_num(-1)
             chances[old | full[heads] | taken] = -1
-            yield _chunk(chances, heads, relation, k, least)
+            yield _chunk(chances, heads, relation, 2 * k if dataset.symmetric[relation] else k, least)
 
 
 def _chunk(chances: Scores, heads: Ids, relation: int, k: int, least: float) -> Chunk:

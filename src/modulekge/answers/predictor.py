@@ -244,7 +244,7 @@ class Predictor(Shown):
         chunks = links_in_chunks(
             scorer, dataset, calibration, relations, k, constraints, min_probability, only
         )
-        return self.score_ids(best_links(watch(chunks), k, per_relation))
+        return self.score_ids(best_links(watch(chunks), k, dataset.symmetric, per_relation))
 
     def link_candidates(
         self, relations: str | Iterable[str] | None = None, types: Types = "constrained"

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Bool
-from torch import Tensor
 
 from modulekge.answers.links import best_links, links_in_chunks
 from modulekge.answers.predictor import Predictor
@@ -48,17 +46,7 @@ def new_links(asked: Predictor, relations: Sequence[int], types: Types) -> list[
         )
     constraints = asked.type_constraints if types == "constrained" else None
     chunks = links_in_chunks(scorer, dataset, calibration, relations, MOST_LINKS, constraints)
-    return link_views(asked, _one_way(best_links(chunks, MOST_LINKS), dataset.symmetric))
-
-
-def _one_way(triples: Triples, symmetric: Bool[Tensor, " r"]) -> Triples:
-    """Leave out a link of a symmetric relation whose reverse stands before it: they say the same."""
-    seen, kept = set[tuple[int, int, int]](), []
-    for place, (head, relation, tail) in enumerate(triples.tolist()):
-        if not (symmetric[relation] and (tail, relation, head) in seen):
-            seen.add((head, relation, tail))
-            kept.append(place)
-    return triples[kept]
+    return link_views(asked, best_links(chunks, MOST_LINKS, dataset.symmetric))
 
 
 def found_links(asked: Predictor) -> list[LinkView]:
