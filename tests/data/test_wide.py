@@ -71,6 +71,42 @@ def test_without_a_name_the_first_column_has_the_heads(tmp_path, name):
     assert facts_of(written(tmp_path / name), ["*"]) == facts_of(pa.Table.from_pylist(ROWS), ["*"]) == FACTS
 
 
+@pytest.mark.parametrize("name", ["films.csv", "films.parquet", "films.jsonl", None])
+def test_columns_may_be_chosen_and_their_cells_cut(tmp_path, name):
+    rows = [{**row, "with": text} for row, text in zip(ROWS, ["Ann; Bo", "Bo", "Cy;Ann"], strict=True)]
+    source = pa.Table.from_pylist(rows)
+    if name:
+        source = tmp_path / name
+        if source.suffix == ".csv":
+            text = [
+                ",".join(f'"{cell or ""}"' for cell in line) for line in ([*rows[0]], *map(dict.values, rows))
+            ]
+            source.write_text("\n".join(text) + "\n")
+        elif source.suffix == ".parquet":
+            parquet.write_table(pa.Table.from_pylist(rows), source)
+        else:
+            source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    chosen = {fact for fact in FACTS if fact[1] == "genre"}
+    cast = [("Alien", "Ann Bo"), ("Blade Runner", "Bo"), ("Good, Bad", "Cy Ann")]
+    cut = {(film, "with", who) for film, people in cast for who in people.split()}
+    assert facts_of(source, ("film", "*genre", "*with[;]")) == chosen | cut
+    assert facts_of(source, ("film", "*", "*with[;]")) == FACTS | cut
+
+
+def test_a_chosen_column_has_to_be_there_and_may_have_brackets():
+    with pytest.raises(DataError, match="no column 'gender'; did you mean genre"):
+        facts_of(ROWS and pa.Table.from_pylist(ROWS), ("film", "*gender"))
+    odd = pa.table({"film": ["a", "b"], "size[m]": ["1m2", "2m3"]})
+    assert facts_of(odd, ("film", "*size[m]")) == {("a", "size[m]", "1m2"), ("b", "size[m]", "2m3")}
+
+
+def test_a_table_in_another_encoding_is_said_to_be(tmp_path):
+    path = tmp_path / "films.csv"
+    path.write_bytes("film,genre,note\nAlien,horror,\nAmélie,,fine\n".encode("cp1252"))
+    with pytest.raises(DataError, match=r"films.csv:3: not UTF-8 text"):
+        read_facts(path, ["film", "*"])
+
+
 def test_a_column_of_names_gives_the_labels():
     rows = [{"id": "p1", "name": "Ada", "boss": "p2"}, {"id": "p2", "name": "Grace", "boss": None}]
     found = read_facts(rows, ["*"])

@@ -53,7 +53,8 @@ Columns = Annotated[
     str | None,
     typer.Option(
         help="Columns of head, relation and tail, by name or number: subject,predicate,object or 1,3,2; "
-        "of a wide table that of heads, with 'id,*' or '*' (the first): the others are relations."
+        "of a wide table that of heads, with 'id,*' or '*' (the first): the others are relations; or some, "
+        "with 'id,*kind,*tags[;]', where ';' stands between the tags of a cell."
     ),
 ]
 Header = Annotated[

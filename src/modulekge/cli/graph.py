@@ -37,8 +37,3 @@ class GraphOptions(NamedTuple):
             if name != "data" and value and value != HeaderRow.auto
             for word in (f"--{name.replace('_', '-')}", str(value))
         ]
-
-
-def split_columns(columns: str | None) -> list[str] | None:
-    """Return the columns that were chosen, if any were."""
-    return columns.split(",") if columns else None

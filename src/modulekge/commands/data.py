@@ -5,10 +5,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from modulekge import render
-from modulekge.cli.graph import GraphOptions, split_columns
+from modulekge.cli.graph import GraphOptions
 from modulekge.commands.graph import open_graph, print_found
 from modulekge.data.dataset import Dataset
 from modulekge.data.doctor import STAGES, Finding, examine, examine_files
+from modulekge.data.readers.columns import named_columns
 from modulekge.data.statistics import statistics_of
 from modulekge.data.synthetic.generate import STRUCTURES, synthesise
 from modulekge.data.writing import structure, totals, write_graph
@@ -28,7 +29,7 @@ def data_doctor(graph: GraphOptions, model: str | None, as_json: bool) -> None:
     try:
         dataset, found, needed = _examined(graph, model)
     except DataError as error:
-        path, columns = Path(graph.data), split_columns(graph.columns)
+        path, columns = Path(graph.data), named_columns(graph.columns)
         found = examine_files(path, columns, graph.header.chosen) if path.exists() else ()
         if as_json:
             found = found or (Finding("problem", str(error), ""),)

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 
 import modulekge
 from modulekge import render
-from modulekge.cli.graph import GraphOptions, split_columns
+from modulekge.cli.graph import GraphOptions
 from modulekge.data.dataset import Dataset
 from modulekge.run.rows import Rows
 from modulekge.run.run import Run
@@ -24,7 +24,7 @@ def open_graph(graph: GraphOptions) -> Dataset:
         return modulekge.open_dataset(  # imported here: it takes Arrow, which few commands need
             graph.data,
             graph.data_dir,
-            columns=split_columns(graph.columns),
+            columns=graph.columns,
             labels=graph.labels,
             descriptions=graph.descriptions,
             header=graph.header.chosen,

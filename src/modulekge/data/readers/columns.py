@@ -9,6 +9,10 @@ from modulekge.suggest import nearest
 
 COLUMNS = "--columns (columns= in Python)"  # what chooses them
 EVERY = "*"  # after the column of heads, or for itself after the first one: each other one is a relation
+_CHOSEN = re.compile(
+    r"\*(.+?)(?:\[(.+)\])?"
+)  # one that is a relation, and what is between values in its cells
+_COMMA = re.compile(r",(?![^\[]*\])")  # between columns, not in those brackets
 _LETTERS = (("h", "r", "t"), ("s", "p", "o"))
 _WORDS = {
     "head": "head subject subj source src from start",
@@ -20,8 +24,10 @@ _SUFFIX = re.compile(r"[ _-]?(id|name|label|iri|uri|type)$")
 
 
 def known_places(titles: Sequence[str]) -> dict[str, int] | None:
-    """Return where head, relation and tail stand if these three titles say so in known words."""
+    """Return where head, relation and tail stand if three titles say so in known words, or more in these."""
     words = tuple(title.strip().casefold() for title in titles)
+    if all(words.count(role) == 1 for role in ROLES):
+        return {role: words.index(role) for role in ROLES}
     if words in _LETTERS:
         return dict(zip(ROLES, range(3), strict=True))
     found = {_ROLE.get(word) or _ROLE.get(_SUFFIX.sub("", word)): i for i, word in enumerate(words)}
@@ -30,19 +36,34 @@ def known_places(titles: Sequence[str]) -> dict[str, int] | None:
 
 def named_columns(columns: str | Sequence[str | int] | None) -> list[str] | None:
     """Return columns as they were chosen: names or numbers, in a list or as text with commas; None: none."""
-    if columns is None:
+    if not columns:
         return None
-    return columns.split(",") if isinstance(columns, str) else [str(column) for column in columns]
+    return _COMMA.split(columns) if isinstance(columns, str) else [str(column) for column in columns]
 
 
 def is_wide(columns: Sequence[str] | None) -> bool:
-    """Say whether a column of heads is chosen, or the first is, and all others are relations of theirs."""
-    return columns is not None and 1 <= len(columns) <= 2 and columns[-1] == EVERY
+    """Say whether a column of heads is chosen, or the first is, and all or some others are relations."""
+    if not columns or (len(columns) == 1 and columns[0] != EVERY):
+        return False
+    return all(column.startswith(EVERY) for column in columns[1:])
 
 
 def head_of(columns: Sequence[str]) -> str:
     """Return which column of a wide table has the heads; nothing: the first."""
-    return columns[0] if len(columns) == 2 else ""
+    return "" if columns[0].startswith(EVERY) else columns[0]
+
+
+def relations_of(columns: Sequence[str], titles: Sequence[str] = ()) -> dict[str, str]:
+    """Return the columns of a wide table that are chosen by name, and what is between values in their cells.
+
+    ``titles`` are those of the table, where they are known: one may have brackets in it.
+    """
+    found: dict[str, str] = {}
+    for column in columns:
+        if chosen := _CHOSEN.fullmatch(column):
+            whole = column.removeprefix(EVERY)
+            found.update({whole: ""} if whole in titles else {chosen[1]: chosen[2] or ""})
+    return found
 
 
 def by_number(columns: Sequence[str]) -> bool:
@@ -95,7 +116,7 @@ def undecided(place: str, titles: Sequence[str]) -> DataError:
     return DataError(
         f"{place}: which of the {len(titles)} columns {listed(titles)} are head, relation and tail? "
         f"choose with {COLUMNS}, by name or number, such as 1,2,3; where each column is a property, name the "
-        f"one that says of what: '{titles[0]},{EVERY}'"
+        f"one that says of what: '{titles[0]},{EVERY}', or some: '{titles[0]},{EVERY}{titles[-1]}'"
     )
 
 

@@ -35,6 +35,7 @@ class Form:
     header: tuple[str, ...] = ()  # the titles of a first row that was taken for a header
     doubtful: tuple[str, ...] = ()  # those of one that may be a header, and was taken for a fact
     note: str = ""  # what is to be said of the first row, for people
+    sparse: bool = False  # whether a cell may be empty
 
     @property
     def quoted(self) -> bool:
@@ -67,7 +68,7 @@ def form_of(
             raise DataError(f"{path}:{number}: columns chosen by name need a header; choose them by number")
         places = chosen_places(f"{path}:{number}", fields, columns)
         titled = not numbered or known_places([fields[i] for i in places.values()]) is not None
-    elif len(fields) > 3:
+    elif len(fields) > 3 and (header is False or known_places(fields) is None):
         raise undecided(f"{path}:{number}", fields)
     else:
         known = None if bad or header is False else known_places(fields)
@@ -198,7 +199,8 @@ def titled_text(path: Path) -> pa.Table:
         raise bad
     if len(titles) != len(set(titles)):
         raise DataError(f"{path}:{number}: two columns have one title; rename one of them")
-    return _parsed(path, Form(separator, len(titles), {title: i for i, title in enumerate(titles)}, number))
+    places = {title: i for i, title in enumerate(titles)}
+    return _parsed(path, Form(separator, len(titles), places, number, sparse=True))
 
 
 def _suspicious(table: pa.Table) -> bool:
@@ -220,7 +222,7 @@ def text_problems(path: Path, form: Form) -> Iterator[DataError]:
             yield _miscounted(f"{path}:{number}", form, fields)
         else:
             for name, place in form.places.items():
-                if not fields[place]:
+                if not fields[place] and not form.sparse:
                     yield DataError(f"{path}:{number}: the {name} is empty; fill it in or remove the line")
 
 

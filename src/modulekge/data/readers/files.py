@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from modulekge.data.readers.columns import head_of, is_wide
+from modulekge.data.readers.columns import is_wide
 from modulekge.data.readers.delimited import form_of, read_text, text_problems
 from modulekge.data.readers.headers import Header
 from modulekge.data.readers.lines import numbered_lines, starts_with
@@ -45,9 +45,9 @@ def read_file(path: Path, columns: Sequence[str] | None = None, header: Header =
     if isinstance(header, bool) and found != "text":
         raise DataError(f"{path}: only tables as text have a header to choose; leave --header out")
     if columns is not None and is_wide(columns) and found in ("text", "parquet"):
-        graph = read_wide(path, found, head_of(columns))
+        graph = read_wide(path, found, columns)
     elif columns is not None and is_wide(columns) and found == "json":
-        graph = melted_records(str(path), json_records(path), head_of(columns))
+        graph = melted_records(str(path), json_records(path), columns)
     elif found == "N_TRIPLES" or found == "TURTLE":
         if columns is not None:
             raise DataError(f"{path}: RDF has no columns to choose; leave --columns out")

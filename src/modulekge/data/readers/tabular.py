@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from modulekge.data.readers.columns import COLUMNS, head_of, is_wide, titled_places
+from modulekge.data.readers.columns import COLUMNS, is_wide, titled_places
 from modulekge.data.readers.edges import read_edges
 from modulekge.data.readers.files import read_file
 from modulekge.data.readers.labels import Kind
@@ -104,7 +104,7 @@ def _read_stream(where: str, source: ArrowStream, columns: Sequence[str] | None)
         if columns is not None and is_wide(columns):
             table = stream.read_all()
             index = [title for title in table.column_names if _INDEX.fullmatch(title)]
-            return melted(where, table.drop_columns(index), head_of(columns))
+            return melted(where, table.drop_columns(index), columns)
         names = stream.schema.names
         given = [i for i, title in enumerate(names) if columns or not _INDEX.fullmatch(title)]
         titles = [names[i] for i in given]
@@ -145,7 +145,7 @@ def _read_rows(where: str, source: Any, columns: Sequence[str] | None) -> Graph:
         )
     rows = list(source)
     if columns is not None and is_wide(columns):
-        return melted_records(where, _records(where, rows), head_of(columns))
+        return melted_records(where, _records(where, rows), columns)
     table = gathered(sound(record_rows(_records(where, rows), columns)))
     return Graph((table,), skipped=len(rows) - table.num_rows)
 

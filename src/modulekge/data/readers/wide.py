@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from modulekge.data.readers.columns import place_of, undecided
+from modulekge.data.readers.columns import EVERY, head_of, place_of, relations_of, undecided
 from modulekge.data.readers.delimited import titled_text
 from modulekge.data.readers.tables import Graph, gathered
 from modulekge.errors import DataError
@@ -19,34 +19,36 @@ _ALONE = 0.95  # share of them that stand nowhere else
 _CALLED = ("name", "label")  # titles of a column that says what things are called, where it says nothing else
 
 
-def read_wide(path: Path, kind: str, head: str) -> Graph:
-    """Read a file of text or Parquet: each cell is a fact of what the column ``head`` names in its row.
-
-    Without ``head`` that is the first column.
-    """
+def read_wide(path: Path, kind: str, columns: Sequence[str]) -> Graph:
+    """Read a file of text or Parquet: each cell is a fact of what the column of heads names in its row."""
     if kind == "text":
-        return melted(str(path), titled_text(path), head)
+        return melted(str(path), titled_text(path), columns)
     try:
-        return melted(str(path), parquet.read_table(path), head)
+        return melted(str(path), parquet.read_table(path), columns)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         raise DataError(f"{path}: {' '.join(str(error).split())}; is it a Parquet file, and whole?") from None
 
 
-def melted(where: str, table: pa.Table, head: str) -> Graph:
+def melted(where: str, table: pa.Table, columns: Sequence[str]) -> Graph:
     """Return the facts of a table: (the row's head, the column's title, the cell), where a cell is filled."""
-    titles = list(table.column_names)
+    titles, head = list(table.column_names), head_of(columns)
     if not titles:
         raise undecided(where, titles)
+    chosen = relations_of(columns, titles)
+    for title in chosen:
+        place_of(where, titles, title, numbered=False)
     at = place_of(where, titles, head, head.isdecimal() and head not in titles) if head else 0
     cells = [_values(where, *each) for each in zip(titles, table.columns, strict=True)]
     heads = cells.pop(at)
     head = titles.pop(at)
     rows = zip(heads, zip(*cells, strict=True), strict=True) if cells else ()
-    return _graph(where, head, ((name, zip(titles, parts, strict=True)) for name, parts in rows))
+    named = ((name, zip(titles, parts, strict=True)) for name, parts in rows)
+    return _graph(where, head, named, chosen, EVERY in columns)
 
 
-def melted_records(where: str, records: Iterable[tuple[str, Any]], head: str) -> Graph:
+def melted_records(where: str, records: Iterable[tuple[str, Any]], columns: Sequence[str]) -> Graph:
     """Return the facts of objects by key; each member of a list is a fact."""
+    head = head_of(columns)
     about = head or "the first key"
 
     def rows() -> Iterator[tuple[Any, Iterable[tuple[str, Any]]]]:
@@ -61,7 +63,7 @@ def melted_records(where: str, records: Iterable[tuple[str, Any]], head: str) ->
             place_of(place, list(record), at, numbered=False)
             yield record[at], [(key, record[key]) for key in record if key != at]
 
-    return _graph(where, about, rows())
+    return _graph(where, about, rows(), relations_of(columns), EVERY in columns)
 
 
 def _values(where: str, title: str, column: pa.ChunkedArray) -> list[Any]:
@@ -74,15 +76,23 @@ def _values(where: str, title: str, column: pa.ChunkedArray) -> list[Any]:
     return cells
 
 
-def _graph(where: str, head: str, rows: Iterable[tuple[Any, Iterable[tuple[str, Any]]]]) -> Graph:
+def _graph(
+    where: str,
+    head: str,
+    rows: Iterable[tuple[Any, Iterable[tuple[str, Any]]]],
+    chosen: Mapping[str, str],
+    every: bool,
+) -> Graph:
+    """Make facts of the columns that were ``chosen``, with what separates values, or of ``every`` one."""
     triples = [
         (name, title, text)
         for number, (given, cells) in enumerate(rows, start=1)
         for name in [_head(f"{where}: row {number}", head, given)]
         for title, cell in cells
-        for text in _texts(f"{where}: row {number}", cell)
+        if every or title in chosen
+        for text in _texts(f"{where}: row {number}", _parts(cell, chosen.get(title)))
     ]
-    useless = _useless(triples)
+    useless = {title: share for title, share in _useless(triples).items() if title not in chosen}
     called = [title for title in useless if title.casefold() in _CALLED][:1]
     notes = [
         f"{where}: column {title!r} {'gives the labels' if title in called else 'is left out'}: "
@@ -99,6 +109,11 @@ def _head(place: str, head: str, given: Any) -> str:
     if len(found) != 1:
         raise DataError(f"{place}: {head} holds {len(found)} names; one says what the row is about")
     return found[0]
+
+
+def _parts(cell: Any, separator: str | None) -> Any:
+    """Return the values of a cell, where something separates them."""
+    return cell.split(separator) if separator and isinstance(cell, str) else cell
 
 
 def _texts(place: str, cell: Any) -> Iterator[str]:
