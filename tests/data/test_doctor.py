@@ -1,5 +1,7 @@
 """What the doctor finds is there, and what is there it finds."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given
@@ -144,6 +146,26 @@ def test_what_chance_would_join_too_is_no_composition():
     pairs = [(a, b) for a in range(12) for b in range(12) if a != b]
     dense = [(a, r, b) for r in range(3) for a, b in pairs]  # each relation joins all, whatever the path
     assert compositions(graph(dense, (), (), entities=12, relations=3)) == ()
+
+
+def test_numbers_and_cells_of_several_values_are_told():
+    people, sizes = [f"p{i}" for i in range(30)], [f"{i}.5" for i in range(10)]
+    groups = [f"p{i}, p{i + 1}" for i in range(20)]
+    diseases = [f"disease {i}, type {i}" for i in range(20)]
+    names = [*people, *sizes, *groups, *diseases]
+    starts = [names.index(part[0]) for part in (sizes, groups, diseases)]
+    counts = len(sizes), len(groups), len(diseases)
+    train = [
+        (i % 30, r, start + i)
+        for r, (start, count) in enumerate(zip(starts, counts, strict=True))
+        for i in range(count)
+    ]
+    data = graph(train, (), (), len(names))
+    found = [f for f in examine(replace(data, entities=Vocabulary("entity", tuple(names)))) if ":" in f.what]
+    told = {f.what.split(":")[0]: (f.level, f.what) for f in found if f.what[0] == "r"}
+    assert "numbers or dates ('0.5', '1.5')" in told["r0"][1]
+    assert told["r1"] == ("warning", "r1: 20 names hold several others ('p0, p1', 'p1, p2')")
+    assert "r2" not in told
 
 
 def test_the_stages_of_an_examination_are_told():

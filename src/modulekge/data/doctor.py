@@ -1,5 +1,6 @@
 """What in a graph would spoil training or its figures, and what to do about it."""
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,10 @@ Level = Literal["problem", "warning", "note"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 _MOST = 100  # lines of a file that are told
 _FEW = 5  # findings of one kind that are told one by one
+_NUMBER = re.compile(r"[-+]?[\d.,:/ -]*\d[\d.,:/ %-]*")  # or a date
+_BETWEEN = (";", "|", ",")  # values of a cell
+_MANY_NUMBERS, _MANY_CELLS, _KNOWN_PARTS = 0.8, 0.1, 0.5  # shares of what a relation leads to
+_TOLD = 40  # characters of a name
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ def examine(dataset: Dataset, begin: Callable[[str], None] = lambda stage: None)
     statistics = statistics_of(dataset)
     found += _splits(statistics)
     begin(STAGES[1])
-    found += [*_names(dataset.entities), *_names(dataset.relations)]
+    found += [*_names(dataset.entities), *_names(dataset.relations), *_cells(dataset)]
     begin(STAGES[2])
     found += _relations(statistics, overlaps(dataset))
     begin(STAGES[3])
@@ -133,6 +138,37 @@ def _names(vocabulary: Vocabulary) -> Iterator[Finding]:
         f"{count:,} names of {kind} differ from others in case, spaces or Unicode form only ({named})",
         "each is learned by itself; write them alike where they mean the same",
     )
+
+
+def _cells(dataset: Dataset) -> Iterator[Finding]:
+    """Find relations that lead to numbers, or to names that are several values in one cell."""
+    names, relations = dataset.entities.names, dataset.relations.names
+    known = set(names)
+    pairs = dataset.train[:, 1:].unique(dim=0)
+    for relation, tails in enumerate(
+        pairs[:, 1].split(pairs[:, 0].bincount(minlength=len(relations)).tolist())
+    ):
+        texts = [names[tail] for tail in tails.tolist()]
+        numbers = [text for text in texts if _NUMBER.fullmatch(text)]
+        if len(texts) >= _FEW and len(numbers) >= _MANY_NUMBERS * len(texts):
+            share = f"{len(numbers) / len(texts):.0%} of what it leads to is numbers or dates"
+            what = f"{relations[relation]}: {share} ({_told(numbers)}), which are names here, equal or not"
+            yield Finding("note", what, "leave it out, or write ranges, unless equal ones mean one thing")
+        for mark in _BETWEEN:
+            several = [text for text in texts if mark in text]
+            parts = [part.strip() for text in several for part in text.split(mark)]
+            if len(several) >= max(_FEW, _MANY_CELLS * len(texts)) and (
+                sum(part in known for part in parts) >= _KNOWN_PARTS * len(parts)
+            ):
+                count = counted(len(several), "name holds", "names hold")
+                what = f"{count} several others ({_told(several)})"
+                advice = f"give each a row; of a wide table: --columns 'ID,*{relations[relation]}[{mark}]'"
+                yield Finding("warning", f"{relations[relation]}: {what}", advice)
+                break
+
+
+def _told(texts: Sequence[str]) -> str:
+    return ", ".join(repr(text if len(text) <= _TOLD else f"{text[:_TOLD]}...") for text in texts[:2])
 
 
 _ADVICE: dict[Likeness, tuple[Level, str, str]] = {
