@@ -415,7 +415,7 @@ print(lost)
 @pytest.mark.integration
 def test_a_narrow_terminal_cuts_nothing_that_rules_chose(tmp_path):
     (tmp_path / "graph.tsv").write_text("".join(f"e{i}\tr\te{i * 7 % 40}\n" for i in range(40)))
-    process, end = terminal("train", "graph.tsv", "--dry-run", cwd=tmp_path, columns=40)
+    process, end = terminal("train", "graph.tsv", "--recipe", "none", "--dry-run", cwd=tmp_path, columns=40)
     seen = read_until(end, b"[rerank]", process).decode()
     assert process.wait(60) == 0
     os.close(end)

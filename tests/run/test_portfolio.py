@@ -106,6 +106,12 @@ def test_without_valid_there_is_nothing_to_choose_by(family):
 def test_the_command_shows_its_plan_and_refuses_settings(tmp_path):
     shown = call("train", "world", "--minutes", 0.5, "--dry-run", cwd=tmp_path)
     assert shown.returncode == 0 and "ModulE-HH" in shown.stderr and "in all" in shown.stderr
+    (tmp_path / "graph.tsv").write_text("".join(f"e{i % 40}\tr\te{i * 7 % 41}\n" for i in range(99)))
+    untold = call("train", "graph.tsv", "--dry-run", cwd=tmp_path)
+    assert (
+        untold.returncode == 0 and "5 min in all" in untold.stderr
+    )  # no recipe is at hand, nothing asked for
+    (tmp_path / "graph.tsv").unlink()
     assert not any(tmp_path.iterdir())
     refused = call("train", "world", "--model", "Mixture", "--set", "model.k=8", cwd=tmp_path)
     assert refused.returncode == 2 and "leave --recipe, --set and --track out" in refused.stderr

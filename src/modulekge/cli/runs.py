@@ -47,12 +47,12 @@ def train(
 ) -> None:
     """Train a model on a graph, keep the run, and report on its test split.
 
-    --minutes alone, or --model Mixture: several models are tried in that time, the best goes on, and their
-    mixture is kept; Ctrl-C mixes what has been trained so far. --model alone: settings are those of the
-    recipe of this model and data set; where there is none, or with --minutes, rules choose them from the
-    size of the graph, the time and steps timed on this machine, and say why. Neither: one model, by rule,
-    for 5 to 15 minutes, the more the larger the graph. Ctrl-C or SIGTERM ends training after the current
-    epoch; 'modulekge resume' goes on.
+    Without --model, --recipe and --set, several models are tried in --minutes, or in 5 to 15, the more the
+    larger the graph; the best goes on, and their mixture is kept. Ctrl-C mixes what has been trained so far.
+    With one of them, one model is trained. Its settings are those of the recipe of this model and data set;
+    where there is none, or with --minutes, rules choose them from the size of the graph, the time and steps
+    timed on this machine, and say why. Ctrl-C or SIGTERM ends that after the current epoch; 'modulekge
+    resume' goes on. A benchmark that has a recipe of ModulE-HH is trained with it unless told otherwise.
     """
 
 

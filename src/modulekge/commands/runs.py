@@ -16,7 +16,7 @@ from rich.console import Console
 from modulekge import render
 from modulekge.cli.graph import GraphOptions
 from modulekge.commands.graph import on_device, open_graph, print_notes
-from modulekge.config import parse_setting, write_config
+from modulekge.config import ModelConfig, parse_setting, write_config
 from modulekge.data.benchmarks import Split
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
@@ -33,6 +33,7 @@ from modulekge.run.folder import RunFolder
 from modulekge.run.mix import mix_runs
 from modulekge.run.plan import check_asked, plan
 from modulekge.run.progress import Event
+from modulekge.run.recipes import find_recipe
 from modulekge.run.run import Run, load
 from modulekge.run.trackers import Tracker, Tracking, make_trackers
 from modulekge.run.train import continue_run, default_folder
@@ -61,12 +62,14 @@ def train(
             f"--model {model}: chooses its models and settings itself, in one process; "
             "leave --recipe, --set and --track out, or name a model"
         )
-    if model == portfolio.NAME or (minutes and not model and not of_one_model):
+    opened = None
+    if model == portfolio.NAME or (not model and not of_one_model):
         if out:
             RunFolder.check_free(out)
-        dataset = open_graph(graph)
-        if model or len(dataset.valid):  # else there is nothing to choose by
-            _train_mixture(dataset, out, minutes, dry_run, test, as_json)
+        opened = open_graph(graph)
+        recipe_at_hand = not minutes and find_recipe(opened.name, ModelConfig().name)
+        if model or (len(opened.valid) and not recipe_at_hand):  # without valid there is nothing to choose by
+            _train_mixture(opened, out, minutes, dry_run, test, as_json)
             return
     if many() and out is None and not dry_run:
         raise ConfigError("--out is missing: name the run folder, so that every process finds it")
@@ -76,7 +79,7 @@ def train(
         check_asked(model, layers, recipe)
         if out and not dry_run:
             RunFolder.check_free(out)
-        dataset = open_graph(graph)
+        dataset = opened or open_graph(graph)
         print_notes(dataset)
         with render.working("timing some steps"):
             planned = plan(dataset, model, layers, recipe, minutes)

@@ -38,6 +38,19 @@ from modulekge.errors import DataError
 LARGEST = 1 << 30  # bytes of a file, packed or not; no benchmark has one of a tenth of that
 
 
+def as_dataset(
+    data: Dataset | Source,
+    columns: str | Sequence[str | int] | None = None,
+    labels: Source | None = None,
+) -> Dataset:
+    """Return a data set as it is, and read all else as :func:`open_dataset` does."""
+    if not isinstance(data, Dataset):
+        return open_dataset(data, columns=columns, labels=labels)
+    if columns is not None or labels is not None:
+        raise DataError(f"{data.name}: is a data set already; give columns and labels to open_dataset")
+    return data
+
+
 def open_facts(where: Source, known: Dataset | None = None) -> Dataset:
     """Return a graph all of whose triples are facts, to be asked with what was learned on a ``known`` one."""
     if not isinstance(where, str | Path) or Path(where).exists():

@@ -6,7 +6,7 @@ model of paths has the larger part. What was trained is mixed, so nothing that w
 
 import shutil
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from math import fsum
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 from modulekge.config import nested
 from modulekge.data.dataset import Dataset
 from modulekge.data.readers.tabular import Source
-from modulekge.data.registry import open_dataset
+from modulekge.data.registry import as_dataset
 from modulekge.errors import EndedError, RunError
 from modulekge.evaluation import mixing
 from modulekge.run.calibrate import calibrate
@@ -127,18 +127,20 @@ def train_mixture(
     out: str | Path = "runs/mixture",
     minutes: float | None = None,
     *,
+    columns: str | Sequence[str | int] | None = None,
+    labels: Source | None = None,
     progress: bool = False,
 ) -> Run:
     """Train several models on a graph in so many minutes, None: 5 to 15, and return their mixture.
 
-    ``data`` and ``progress`` are those of :func:`modulekge.train`. Left before its end, the same call goes
-    on.
+    ``data``, ``columns``, ``labels`` and ``progress`` are those of :func:`modulekge.train`. Left before its
+    end, the same call goes on.
 
     >>> run = modulekge.train_mixture("my-graph.tsv", "runs/best", minutes=10)  # doctest: +SKIP
     """
     path = Path(out)
     RunFolder.check_free(path)
-    dataset = data if isinstance(data, Dataset) else open_dataset(data)
+    dataset = as_dataset(data, columns, labels)
     portfolio = plan_portfolio(dataset, minutes)
     tried = run_trials(portfolio, dataset, path, shown if progress else unseen)
     run, _ = mix_runs(runs_of(tried), path, iter, portfolio.most_scores, portfolio.told(tried))

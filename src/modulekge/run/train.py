@@ -12,8 +12,8 @@ from typing import Any
 from modulekge.config import Config, nested
 from modulekge.data.dataset import Dataset
 from modulekge.data.readers.tabular import Source
-from modulekge.data.registry import open_dataset
-from modulekge.errors import DataError, EndedError, RunError
+from modulekge.data.registry import as_dataset
+from modulekge.errors import EndedError, RunError
 from modulekge.models.spec import ModelSpec
 from modulekge.run.checkpoint import begin
 from modulekge.run.folder import RunFolder
@@ -63,10 +63,7 @@ def train(
     check_asked(model, layers)
     if out:
         RunFolder.check_free(Path(out))
-    if not isinstance(data, Dataset):
-        data = open_dataset(data, columns=columns, labels=labels)
-    elif columns is not None or labels is not None:
-        raise DataError(f"{data.name}: is a data set already; give columns and labels to open_dataset")
+    data = as_dataset(data, columns, labels)
     config = plan(data, model, layers, minutes=minutes).config
     path = Path(out) if out else default_folder(config.data, config.model.name)
     trackers = make_trackers(track, path) if workers().is_main else {}
