@@ -14,7 +14,14 @@ from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import DataError, QuestionError, TrainingError
 from modulekge.evaluation import calibration as module
 from modulekge.evaluation.calibration import Calibration, Line, calibrate, fit_line
-from modulekge.evaluation.odds import FARTHEST, log_odds, most_questions, relation_scores, scored_batches
+from modulekge.evaluation.odds import (
+    FARTHEST,
+    log_odds,
+    most_pairs,
+    most_questions,
+    relation_scores,
+    scored_batches,
+)
 from modulekge.evaluation.reliability import Meter
 from modulekge.models.embedding import Embedding
 from modulekge.models.spec import MODELS
@@ -162,8 +169,18 @@ def test_few_questions_of_many_are_asked():
     dataset = random_graph()
     parts = scored_batches(drawn(dataset).scorer(), dataset, "valid", most=7)
     assert sum(len(part.odds) for part in parts) == 7
-    assert most_questions(100) == 1 << 16  # of a small graph all, of one of millions of entities hundreds
-    assert most_questions(5_000_000) == 512
+    # of a small graph all, of one of millions of entities hundreds, and where messages along paths are many
+    assert most_questions(100, 100) == 1 << 16
+    assert most_questions(5_000_000, 5_000_000) == most_questions(1000, 3_000_000) == 512
+    assert (most_pairs(10, 1), most_pairs(10, 1_000_000), most_pairs(200, 1_000_000)) == (1 << 12, 107, 0)
+
+
+def test_where_pairs_cost_too_much_their_relations_have_the_plain_softmax(family):
+    scorer = drawn(family).scorer()
+    scorer.__class__ = type("Costly", (type(scorer),), {"cost_of_one": 1 << 40})
+    found = calibrate(scorer, family)
+    assert found.pairs == Line(0, 1.0, 0.0)
+    assert found.together.triples == 2 * len(family.valid)
 
 
 @pytest.mark.parametrize("spec", ONE_OF_EACH)

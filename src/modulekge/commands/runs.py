@@ -138,7 +138,7 @@ def _train_mixture(
         portfolio.remove_trials(path)
         err.print(render.tried_view(run.folder.origin("mixed")))
         if test and len(dataset.test):
-            evaluate(path, "test", None, every=False, as_json=as_json)
+            evaluate(path, "test", None, every=False, as_json=as_json, most_scores=planned.most_scores)
         _calibrate(run.folder, test)
     except KeyboardInterrupt:
         err.print(left)
@@ -267,13 +267,22 @@ def _end(number: int, frame: Any) -> None:
     raise lost()
 
 
-def evaluate(run: Path, split: str, graph: str | None, every: bool, as_json: bool) -> Report:
+def evaluate(
+    run: Path,
+    split: str,
+    graph: str | None,
+    every: bool,
+    as_json: bool,
+    most_scores: int | None = None,
+) -> Report:
     """Rank the questions of a split and report MRR, Hits@K and MR, with the protocol."""
     loaded = on_device(load(run, workers(RunFolder.existing(run).config().train.shards)))
     if graph:
         loaded = loaded.along(open_dataset(graph))
     whole = loaded.dataset[split]  # which refuses what is no split
-    triples = whole if every else ranked_triples(loaded.scorer, loaded.dataset, cast(Split, split))
+    triples = (
+        whole if every else ranked_triples(loaded.scorer, loaded.dataset, cast(Split, split), most_scores)
+    )
     with render.progress_display("ranking", 2 * len(triples), lambda ranks: len(ranks.above)) as watch:
         report = evaluate_model(loaded.scorer, loaded.dataset, cast(Split, split), watch, triples)
     if workers().is_main:
@@ -304,6 +313,6 @@ def mix_with_display(
 def make_calibration(run: Run, measure: bool = True) -> Calibration:
     """Calibrate a run with a display, and measure that on test."""
     splits: tuple[Split, ...] = ("valid", "test") if measure else ("valid",)
-    questions = sum(count_questions(run.dataset, split) for split in splits)
+    questions = sum(count_questions(run.scorer, run.dataset, split) for split in splits)
     with render.progress_display("calibrating", questions, lambda asked: len(asked.relations)) as watch:
         return calibrate_run(on_device(run), watch, measure)

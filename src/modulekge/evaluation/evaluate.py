@@ -21,9 +21,9 @@ from modulekge.shapes import Triples
 MOST_SCORES = 10_000_000_000  # of a report: questions times entities; beyond, a sample of the split is ranked
 
 
-def ranked_triples(scorer: Scorer, dataset: Dataset, split: Split, most_scores: int = MOST_SCORES) -> Triples:
+def ranked_triples(scorer: Scorer, dataset: Dataset, split: Split, most_scores: int | None = None) -> Triples:
     """Return the triples of a split, or a sample whose questions cost at most so many scores in all."""
-    return sample(dataset[split], max(1, most_scores // (2 * scorer.cost)))
+    return sample(dataset[split], max(1, (most_scores or MOST_SCORES) // (2 * scorer.cost)))
 
 
 @torch.no_grad()

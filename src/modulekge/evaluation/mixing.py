@@ -75,7 +75,8 @@ def fit(
 
 def fitted_triples(scorers: Sequence[Scorer], dataset: Dataset, most_scores: int = MOST_SCORES) -> Triples:
     """Return the triples of valid that are ranked: as many as so many scores of all members allow."""
-    return sample(dataset["valid"], max(1, most_scores // (2 * sum(scorer.cost for scorer in scorers))))
+    affordable = min(most_scores, MOST_SCORES) // (2 * sum(scorer.cost for scorer in scorers))
+    return sample(dataset["valid"], max(1, affordable))
 
 
 def weightings(members: int) -> Float[Tensor, "weightings members"]:

@@ -14,9 +14,10 @@ from modulekge.models.scorer import Scorer, batch_size
 from modulekge.shapes import Ids, Scores
 
 FARTHEST = 1e6  # log-odds of the only candidate, which has no rivals
-# Questions of a split that are asked at most, with so many scores, but not fewer: they tell two numbers
-_MOST_QUESTIONS, _MOST_SCORES, _LEAST_QUESTIONS = 1 << 16, 1 << 29, 1 << 9
-_MOST_PAIRS = 1 << 12
+# Questions of a split that are asked at most, with so many scores, and at such a cost, but not fewer: they
+# tell two numbers
+_MOST_QUESTIONS, _MOST_SCORES, _MOST_COST, _LEAST_QUESTIONS = 1 << 16, 1 << 29, 1 << 30, 1 << 9
+_MOST_PAIRS, _LEAST_PAIRS = 1 << 12, 20  # and not fewer: rather none
 _BEST = 64  # whose odds are worked out one by one; the share of any other is below 1/64
 _COPIES = 4  # of the scores, which odds and masks amount to
 _SETS_AT_ONCE = 256  # prediction sets, each of which compares every entity
@@ -71,15 +72,21 @@ def pairs_at_once(n_relations: int) -> int:
     return max(1, _MOST_QUERIES // n_relations)
 
 
-def most_questions(n_entities: int) -> int:
+def most_questions(n_entities: int, cost: int) -> int:
     """Return how many questions of a split are asked at most, for the sake of time."""
-    return min(_MOST_QUESTIONS, max(_LEAST_QUESTIONS, _MOST_SCORES // n_entities))
+    return min(_MOST_QUESTIONS, max(_LEAST_QUESTIONS, min(_MOST_SCORES // n_entities, _MOST_COST // cost)))
 
 
-def count_questions(dataset: Dataset, split: Split) -> int:
+def most_pairs(n_relations: int, cost_of_one: int) -> int:
+    """Return how many pairs of a split are asked for their relations at most; each takes them all."""
+    affordable = _MOST_COST // (n_relations * cost_of_one)
+    return min(_MOST_PAIRS, affordable) if affordable >= _LEAST_PAIRS else 0
+
+
+def count_questions(scorer: Scorer, dataset: Dataset, split: Split) -> int:
     """Return how many questions of a split are asked."""
     keys = FilterIndex.of(dataset.questions(split), dataset.n_relations_with_inverses).keys
-    return min(len(keys), most_questions(len(dataset.entities)))
+    return min(len(keys), most_questions(scorer.n_entities, scorer.cost))
 
 
 @torch.no_grad()
@@ -151,7 +158,7 @@ def scored_batches(
     device = scorer.device
     answers = FilterIndex.of(dataset.questions(split), dataset.n_relations_with_inverses).to(device)
     known, irreflexive = dataset.known.to(device), dataset.irreflexive.to(device)
-    keys = _evenly_drawn(answers.keys, most or most_questions(len(dataset.entities)))
+    keys = _evenly_drawn(answers.keys, most or most_questions(scorer.n_entities, scorer.cost))
     keys = keys[scorer.order(keys % dataset.n_relations_with_inverses)]
     for some in keys.split(questions_at_once(scorer.n_entities, device)):
         heads, relations = some // dataset.n_relations_with_inverses, some % dataset.n_relations_with_inverses
@@ -161,12 +168,13 @@ def scored_batches(
 
 
 def scored_pair_batches(scorer: Scorer, dataset: Dataset, split: Split) -> Iterator[ScoredBatch]:
-    """Ask which relations hold between the pairs (head, tail) that a split joins."""
+    """Ask which relations hold between the pairs (head, tail) that a split joins, or some of them."""
     device = scorer.device
     answers = relations_between(dataset, (split,)).to(device)
     known = relations_between(dataset).to(device)
     count = len(dataset.relations)
-    for some in _evenly_drawn(answers.keys, _MOST_PAIRS).split(pairs_at_once(count)):
+    most = most_pairs(count, scorer.plain.cost_of_one)
+    for some in _evenly_drawn(answers.keys, most).split(pairs_at_once(count)):
         heads, tails = some // len(dataset.entities), some % len(dataset.entities)
         scores = relation_scores(scorer, heads, tails)
         taken = marked(known, heads, tails, scores)

@@ -39,6 +39,7 @@ _PRIOR_SCALE = 0.3  # of the numbers with which a prior starts
 MOST_NUMBERS = 1 << 22  # of messages at a time on a CPU: as many as its caches help with
 _MOST_ON_GPU = 1 << 32
 _ON_GPU, _PADDED = 256, 64  # questions at a time, and to a multiple of what they are filled up
+_ASKED = 32  # questions at a time on a CPU: few, so that whoever waits sees them answered
 
 
 class Paths(Model):
@@ -306,15 +307,20 @@ class PathScorer(Scorer):
         return self.n_entities if self.device.type == "cuda" else max(self.n_entities, messages)
 
     @property
+    def cost_of_one(self) -> int:
+        """As much as all: one candidate takes the messages of its whole question."""
+        return self.cost
+
+    @property
     def at_once(self) -> int:
         """As many as there is memory for; a GPU is busy with fewer."""
         most = self.model.most_questions
-        return min(most, _ON_GPU) if self.device.type == "cuda" else most
+        return min(most, _ON_GPU) if self.device.type == "cuda" else min(max(most, _ASKED), super().at_once)
 
     @torch.no_grad()
     def scores(self, heads: Ids, relations: Ids) -> Scores:
-        """Some questions at a time, as memory allows."""
-        size, count = self.at_once, len(heads)
+        """Some questions at a time, as memory for messages allows."""
+        size, count = min(self.at_once, self.model.most_questions), len(heads)
         if self.device.type == "cuda":  # loops are compiled for few sizes
             heads, relations = (F.pad(x, (0, -count % _PADDED), value=0) for x in (heads, relations))
         parts, arriving = zip(heads.split(size), relations.split(size), strict=True), None
@@ -326,4 +332,9 @@ class PathScorer(Scorer):
     def scores_of(self, heads: Ids, relations: Ids, candidates: Int[Tensor, "b k"]) -> Float[Tensor, "b k"]:
         """A question costs the same for all candidates, so those asked for are picked from all."""
         asked, rows = torch.unique(torch.stack([heads, relations]), dim=1, return_inverse=True)
-        return self.scores(*asked.unbind(0))[rows].gather(1, candidates)
+        found = torch.empty(candidates.shape, device=self.device)
+        for first in range(0, asked.shape[1], self.at_once):
+            scores = self.scores(*asked[:, first : first + self.at_once].unbind(0))
+            here = ((rows >= first) & (rows < first + len(scores))).nonzero()[:, 0]
+            found[here] = scores[rows[here] - first].gather(1, candidates[here])
+        return found

@@ -45,6 +45,11 @@ class Scorer(ABC):
         return self.n_entities
 
     @property
+    def cost_of_one(self) -> int:
+        """What the score of one candidate alone costs, likewise."""
+        return 1
+
+    @property
     def at_once(self) -> int:
         """How many questions to ask at once."""
         return batch_size(self.held.stop - self.held.start, self.device)

@@ -17,7 +17,7 @@ from modulekge.data.dataset import Dataset
 from modulekge.data.readers.tabular import Source
 from modulekge.data.registry import as_dataset
 from modulekge.errors import EndedError, RunError
-from modulekge.evaluation import mixing
+from modulekge.evaluation.evaluate import MOST_SCORES
 from modulekge.run.calibrate import calibrate
 from modulekge.run.defaults import TRAINING, default_minutes
 from modulekge.run.estimate import Pacer
@@ -35,15 +35,15 @@ from modulekge.wording import duration
 NAME = "Mixture"  # of such a training, in place of a model's
 ROWS = ("ModulE-HH", "ComplEx", "ModulE-RC")
 PATHS = "Paths"
-_TRAINED = 0.75  # share of the time; the rest is for mixing, calibrating and ranking test
+_TRAINED = 0.7  # share of the time; the rest is for planning, mixing, calibrating and ranking test
 _PATHS = 0.55  # of it, for paths
 _FIRST = 0.15  # of the time of embeddings, for each row at first
 _LEAST = {"cpu": 0.0, "cuda": 50.0}  # seconds for it, as steps are compiled first
 _TRIED = 0.5  # of the time of embeddings, for all rows at first
 _TOO_LONG = 1.5  # times its time, that the least training of paths may take to be tried
-_MIXED = 0.1  # share of the time, for mixing
+_AFTER = 0.07  # share of the time, for mixing, and for ranking test
 _GRACE = 1.1  # times its time, that a training may take to come to its end
-_RATE = 2e7  # messages of paths, or scores, that a thread of a CPU gives in a second
+_RATE = 4e7  # messages of paths, or scores, that a thread of a CPU gives in a second
 
 Events = Generator[Event, None, None]
 Monitor = Callable[[RunFolder, Events], Iterable[Event]]
@@ -66,7 +66,7 @@ class Portfolio:
     minutes: float
     trials: tuple[Trial, ...]
     left_out: tuple[tuple[str, str], ...]
-    most_scores: int  # that mixing may take
+    most_scores: int  # that mixing may take, and ranking test
 
     def told(self, tried: "list[Tried]") -> dict[str, Any]:
         """What a run's folder keeps of how it came to be."""
@@ -107,9 +107,9 @@ def plan_portfolio(dataset: Dataset, minutes: float | None = None) -> Portfolio:
     rest = whole - first * (len(tried) - 1)
     rows = [Trial(row, _planned(dataset, row, rest, pacer), first, rest) for row in tried]
     left_out += [(row, "there is no time to try it") for row in ROWS[len(tried) :]]
-    most = mixing.MOST_SCORES
+    most = MOST_SCORES
     if machine.kind == "cpu":
-        most = min(most, int(_MIXED * 60 * minutes * _RATE * machine.threads))
+        most = min(most, int(_AFTER * 60 * minutes * _RATE * machine.threads))
     return Portfolio(minutes, (*rows, *trials), tuple(left_out), most)
 
 
