@@ -149,6 +149,17 @@ def test_what_is_wrong_with_a_table_of_a_folder_is_said(tmp_path):
         read_facts(tmp_path / "rdf")
 
 
+def test_numbers_of_rows_are_no_names(tmp_path):
+    """As pandas writes them, in a first column without a title, and as its frames hand them on."""
+    (tmp_path / "t.csv").write_text(",film,by\n0,Alien,Scott\n1,Heat,Mann\n")
+    assert facts_of(tmp_path / "t.csv", ["*"]) == {("Alien", "by", "Scott"), ("Heat", "by", "Mann")}
+    assert "column 1 is left out: it has no name" in read_facts(tmp_path / "t.csv", ["*"]).notes[0]
+    by_number = facts_of(tmp_path / "t.csv", ["1", "*"])
+    assert {("0", "film", "Alien"), ("0", "by", "Scott")} <= by_number
+    frame = pa.table({"film": ["Alien"], "by": ["Scott"], "__index_level_0__": [7]})
+    assert facts_of(frame, ["film", "*"]) == {("Alien", "by", "Scott")}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

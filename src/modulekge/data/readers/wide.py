@@ -1,7 +1,9 @@
 """Wide tables: a row for each thing, a column for each of its properties, a fact for each filled cell."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,9 @@ from modulekge.errors import DataError
 
 _ENOUGH = 20  # cells of a column from which its names may be of no use
 _ALONE = 0.95  # share of them that stand nowhere else
+_NUMBERS = re.compile(
+    r"\s*|__index_level_\d+__"
+)  # titles of the rows' numbers, as pandas writes and gives them
 _CALLED = ("name", "label")  # titles of a column that says what things are called, where it says nothing else
 
 
@@ -32,18 +37,22 @@ def read_wide(path: Path, kind: str, columns: Sequence[str]) -> Graph:
 def melted(where: str, table: pa.Table, columns: Sequence[str]) -> Graph:
     """Return the facts of a table: (the row's head, the column's title, the cell), where a cell is filled."""
     titles, head = list(table.column_names), head_of(columns)
-    if not titles:
+    named = [i for i, title in enumerate(titles) if not _NUMBERS.fullmatch(title)]
+    if not named:
         raise undecided(where, titles)
     chosen = relations_of(columns, titles)
     for title in chosen:
         place_of(where, titles, title, numbered=False)
-    at = place_of(where, titles, head, head.isdecimal() and head not in titles) if head else 0
-    cells = [_values(where, *each) for each in zip(titles, table.columns, strict=True)]
-    heads = cells.pop(at)
-    head = titles.pop(at)
+    at = place_of(where, titles, head, head.isdecimal() and head not in titles) if head else named[0]
+    kept = [i for i in named if i != at]
+    cells = [_values(where, titles[i], table.column(i)) for i in (at, *kept)]
+    heads, head = cells.pop(0), titles[at]
     rows = zip(heads, zip(*cells, strict=True), strict=True) if cells else ()
-    named = ((name, zip(titles, parts, strict=True)) for name, parts in rows)
-    return _graph(where, head, named, chosen, EVERY in columns)
+    facts = ((name, zip([titles[i] for i in kept], parts, strict=True)) for name, parts in rows)
+    found = _graph(where, head, facts, chosen, EVERY in columns)
+    nameless = set(range(len(titles))) - {at, *kept}
+    notes = [f"{where}: column {i + 1} is left out: it has no name" for i in sorted(nameless)]
+    return replace(found, notes=(*notes, *found.notes))
 
 
 def melted_records(where: str, records: Iterable[tuple[str, Any]], columns: Sequence[str]) -> Graph:
