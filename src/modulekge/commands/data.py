@@ -14,6 +14,7 @@ from modulekge.data.statistics import statistics_of
 from modulekge.data.synthetic.generate import STRUCTURES, synthesise
 from modulekge.data.writing import structure, totals, write_graph
 from modulekge.errors import DataError
+from modulekge.run import portfolio
 from modulekge.run.estimate import Estimate, needs
 from modulekge.run.plan import plan
 
@@ -49,7 +50,9 @@ def _examined(graph: GraphOptions, model: str | None) -> tuple[Dataset, tuple[Fi
         begin("reading")
         dataset = open_graph(graph)
         found = examine(dataset, begin)
-        begin("timing a few steps of training")
+        begin("reckoning what training needs")
+        if model is None and portfolio.is_default(dataset):
+            return dataset, found, portfolio.needs_of_mixture(dataset)
         planned = plan(dataset, model)
         return dataset, found, needs(dataset, planned.config, planned.pace)
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from modulekge import render
 from modulekge.cli.graph import GraphOptions
 from modulekge.commands.graph import on_device, open_graph, print_notes
-from modulekge.config import ModelConfig, parse_setting, write_config
+from modulekge.config import parse_setting, write_config
 from modulekge.data.benchmarks import Split
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
@@ -33,7 +33,6 @@ from modulekge.run.folder import RunFolder
 from modulekge.run.mix import mix_runs
 from modulekge.run.plan import check_asked, plan
 from modulekge.run.progress import Event
-from modulekge.run.recipes import find_recipe
 from modulekge.run.run import Run, load
 from modulekge.run.trackers import Tracker, Tracking, make_trackers
 from modulekge.run.train import continue_run, default_folder
@@ -67,8 +66,7 @@ def train(
         if out:
             RunFolder.check_free(out)
         opened = open_graph(graph)
-        recipe_at_hand = not minutes and find_recipe(opened.name, ModelConfig().name)
-        if model or (len(opened.valid) and not recipe_at_hand):  # without valid there is nothing to choose by
+        if model or (minutes and len(opened.valid)) or portfolio.is_default(opened):
             _train_mixture(opened, out, minutes, dry_run, test, as_json)
             return
     if many() and out is None and not dry_run:

@@ -76,11 +76,13 @@ def findings_view(name: str, findings: tuple[Finding, ...]) -> RenderableType:
 def estimate_view(needs: Estimate) -> RenderableType:
     """Memory and time of training."""
     memory = f"{needs.memory / 2**30:.2f} GiB of {needs.free / 2**30:.1f} GiB free on {needs.device}"
-    if needs.epoch_seconds is None:
+    if needs.minutes and needs.fits:
+        text = f"training a mixture takes {duration(60 * needs.minutes)}, or --minutes, and needs {memory}"
+        return Text(f"{text}; 'modulekge train DATA --dry-run' says what is tried")
+    if needs.epoch_seconds is None or needs.epochs is None:
         return Text(f"training needs {memory}: it does not fit; lower model.k or train.batch", "bold red")
     most = f"{duration(needs.epoch_seconds * needs.epochs)} for {counted(needs.epochs, 'epoch')} at most"
-    epochs = f"about {duration(needs.epoch_seconds)} an epoch, {most}"
-    return Text(f"training needs {memory}; {epochs}")
+    return Text(f"training needs {memory}; about {duration(needs.epoch_seconds)} an epoch, {most}")
 
 
 def _sizes(entities: int, relations: int) -> str:

@@ -31,13 +31,17 @@ _WEIGHT = 0.1  # of what is timed: to draw them would take as long as the steps
 
 @dataclass(frozen=True)
 class Estimate:
-    """Bytes of memory, and seconds of an epoch; none where the model does not fit and was not tried."""
+    """Bytes of memory, and seconds of an epoch; none where the model does not fit and was not tried.
+
+    A mixture has its time in ``minutes`` instead, whatever the number of its epochs.
+    """
 
     device: str
     memory: int
     free: int
-    epoch_seconds: float | None
-    epochs: int
+    epoch_seconds: float | None = None
+    epochs: int | None = None
+    minutes: float | None = None
 
     @property
     def fits(self) -> bool:

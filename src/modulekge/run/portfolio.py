@@ -8,24 +8,27 @@ import shutil
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from math import fsum
 from pathlib import Path
 from typing import Any
 
-from modulekge.config import nested
+from modulekge.config import ModelConfig, nested
 from modulekge.data.dataset import Dataset
 from modulekge.data.readers.tabular import Source
 from modulekge.data.registry import as_dataset
 from modulekge.errors import EndedError, RunError
 from modulekge.evaluation.evaluate import MOST_SCORES
+from modulekge.machine import held_memory
 from modulekge.run.calibrate import calibrate
-from modulekge.run.defaults import TRAINING, default_minutes
-from modulekge.run.estimate import Pacer
+from modulekge.run.defaults import TRAINING, Pace, default_minutes
+from modulekge.run.estimate import Estimate, Pacer, reckoned
 from modulekge.run.folder import RunFolder
-from modulekge.run.load import Machine, Size
+from modulekge.run.load import Machine, Size, load_of
 from modulekge.run.mix import mix_runs
 from modulekge.run.plan import Plan, plan
 from modulekge.run.progress import Event, shown, unseen
+from modulekge.run.recipes import find_recipe
 from modulekge.run.run import Run, load
 from modulekge.run.train import continue_run
 from modulekge.training.optimizers import pick_device
@@ -85,11 +88,26 @@ class Tried:
     valid_mrr: float
 
 
-def plan_portfolio(dataset: Dataset, minutes: float | None = None) -> Portfolio:
-    """Choose what to try on a graph in so much time on this machine; steps are timed to know."""
+def is_default(dataset: Dataset) -> bool:
+    """Say whether 'train' makes a mixture unless told otherwise: by valid, where there is no recipe."""
+    return len(dataset.valid) > 0 and find_recipe(dataset.name, ModelConfig().name) is None
+
+
+def needs_of_mixture(dataset: Dataset) -> Estimate:
+    """Reckon the memory of the largest member, without timing a step."""
+    planned = plan_portfolio(dataset, pace=partial(reckoned, dataset))
+    device = pick_device("auto")
+    size, machine = Size.of(dataset), Machine.at(device)
+    most = max(load_of(size, machine, trial.planned.config).bytes for trial in planned.trials)
+    memory = held_memory() + int(most)
+    return Estimate(str(device), memory, machine.memory, minutes=planned.minutes)
+
+
+def plan_portfolio(dataset: Dataset, minutes: float | None = None, pace: Pace | None = None) -> Portfolio:
+    """Choose what to try on a graph in so much time on this machine; steps are timed to know its ``pace``."""
     dataset.check_facts()
     dataset.check_split("valid", "to choose by; split the graph by rule, or name a model")
-    size, machine, pacer = Size.of(dataset), Machine.at(pick_device("auto")), Pacer(dataset)
+    size, machine, pacer = Size.of(dataset), Machine.at(pick_device("auto")), pace or Pacer(dataset)
     minutes = minutes or default_minutes(size)
     trained = 60 * minutes * _TRAINED
     left_out, trials = [], list[Trial]()
@@ -113,7 +131,7 @@ def plan_portfolio(dataset: Dataset, minutes: float | None = None) -> Portfolio:
     return Portfolio(minutes, (*rows, *trials), tuple(left_out), most)
 
 
-def _planned(dataset: Dataset, model: str, seconds: float, pacer: Pacer) -> Plan:
+def _planned(dataset: Dataset, model: str, seconds: float, pacer: Pace) -> Plan:
     return plan(dataset, model, minutes=seconds / 60 / TRAINING, pace=pacer)
 
 
