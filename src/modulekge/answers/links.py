@@ -1,6 +1,7 @@
 """The most probable new links of a whole graph, in bounded memory."""
 
 from collections.abc import Callable, Iterable, Iterator
+from math import ceil
 from typing import NamedTuple
 
 import torch
@@ -24,6 +25,12 @@ class Chunk(NamedTuple):
 
 
 Watch = Callable[[Iterator[Chunk]], Iterable[Chunk]]
+_MOST_COST = {"cpu": 1 << 34, "cuda": 1 << 42}  # of a search that nobody waits for longer: minutes
+
+
+def affordable(scorer: Scorer, questions: int) -> float:
+    """Return the share of so many questions that is asked in minutes; each of an embedding, as a rule."""
+    return min(1.0, _MOST_COST.get(scorer.device.type, 1 << 34) / max(1, questions * scorer.cost))
 
 
 def best_links(
@@ -72,11 +79,13 @@ def links_in_chunks(
     types: TypeConstraints | None = None,
     least: float = 0.0,
     only: Ids | None = None,
+    share: float = 1.0,
 ) -> Iterator[Chunk]:
     """Score chunks of heads against all entities; yield the ``k`` best new triples of each, or pairs of them.
 
     With types, only heads and tails that the relation can hold; rivals in a probability stay all entities.
-    Those that are less probable than ``least`` are left out, and with ``only`` all other heads.
+    Those that are less probable than ``least`` are left out, and with ``only`` all other heads. Of the heads
+    of each relation a ``share`` is asked, evenly spaced.
     """
     device, count = scorer.device, scorer.n_entities
     known, irreflexive = dataset.known.to(device), dataset.irreflexive.to(device)
@@ -88,6 +97,8 @@ def links_in_chunks(
         if types:
             taken = taken | ~types.allowed(relation).to(device)
             asking = asking[types.allowed(inverse).to(device)[asking]]
+        some = ceil(share * len(asking))
+        asking = asking[torch.arange(some, device=device) * len(asking) // max(1, some)]
         for heads in asking.split(questions_at_once(count, device)):
             asked = torch.full_like(heads, relation)
             scores = scorer.scores(heads, asked)

@@ -207,6 +207,7 @@ class Predictor(Shown):
         min_probability: float = 0.0,
         per_relation: int | None = None,
         heads: str | Iterable[str] | None = None,
+        share: float = 1.0,
     ) -> Links:
         """Return the ``k`` most probable new triples of some relations, or of all, over the whole graph.
 
@@ -214,13 +215,13 @@ class Predictor(Shown):
         What no fact of a relation shows is left out: a second answer where each question has one, loops, and,
         unless ``types="any"``, heads and tails of a type that the relation does not hold there.
         ``min_probability`` leaves out what is less probable, ``per_relation`` all but so many of each, so
-        that no relation fills the list, ``heads`` those of other entities. ``watch`` may show the chunks of
-        heads as they pass.
+        that no relation fills the list, ``heads`` those of other entities. A ``share`` of the heads, evenly
+        spaced, may be asked where each takes long. ``watch`` may show the chunks of heads as they pass.
         """
         asked, find = self._relation_ids(relations), self.run.dataset.entities.find
         named = [heads] if isinstance(heads, str) else heads
         only = None if named is None else list(dict.fromkeys(map(find, named)))
-        return self.links_of_ids(asked, k, watch, types, min_probability, per_relation, only)
+        return self.links_of_ids(asked, k, watch, types, min_probability, per_relation, only, share)
 
     def links_of_ids(
         self,
@@ -231,18 +232,20 @@ class Predictor(Shown):
         min_probability: float,
         per_relation: int | None = None,
         heads: Sequence[int] | None = None,
+        share: float = 1.0,
     ) -> Links:
         """Return the most probable new triples of relations, and of heads where some are named, by ids."""
         for name, count in (("k", k), ("per_relation", per_relation)):
             if count is not None and count < 1:
                 raise QuestionError(f"{name} = {count}: ask for at least one link")
-        if not 0 <= min_probability <= 1:
-            raise QuestionError(f"min_probability = {min_probability:g}: expected a number between 0 and 1")
+        for name, found in (("min_probability", min_probability), ("share", share)):
+            if not 0 <= found <= 1:
+                raise QuestionError(f"{name} = {found:g}: expected a number between 0 and 1")
         scorer, dataset = self.run.scorer, self.run.dataset
         calibration, constraints = self.calibrated(), self._constraints(types)
         only = None if heads is None else torch.tensor(heads)
         chunks = links_in_chunks(
-            scorer, dataset, calibration, relations, k, constraints, min_probability, only
+            scorer, dataset, calibration, relations, k, constraints, min_probability, only, share
         )
         return self.score_ids(best_links(watch(chunks), k, dataset.symmetric, per_relation))
 

@@ -91,6 +91,9 @@ def links(
     any_type: Annotated[
         bool, typer.Option("--any-type", help="Also heads and tails of types that the relation never holds.")
     ] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Ask all heads, where a share is asked as each takes long.")
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(

@@ -8,6 +8,7 @@ import typer
 
 from modulekge import render
 from modulekge.answers.compound.asker import Asker
+from modulekge.answers.links import affordable
 from modulekge.answers.predictor import Predictor
 from modulekge.answers.questions import Answer, Link, Question
 from modulekge.answers.triples import NamedTriples
@@ -85,6 +86,7 @@ def links(
     per_relation: int | None,
     min_probability: float,
     any_type: bool,
+    every: bool,
     out: Path | None,
     prefix: str | None,
     dry_run: bool,
@@ -96,8 +98,12 @@ def links(
     dataset, types = predictor.run.dataset, _types(not any_type)
     sides = predictor.link_candidates(relation, types)
     total = sum(len(head) if head else heads for heads, _ in sides)
-    with render.progress_display("asking", total, lambda chunk: chunk.heads) as watch:
-        found = predictor.links(relation, k, watch, types, min_probability, per_relation, head or None)
+    share = 1.0 if every else affordable(predictor.run.scorer, total)
+    if share < 1:
+        some = f"asking {share:.0%} of {total:,} questions, evenly drawn, for each takes long"
+        typer.echo(f"{some}; --all asks all, --relation and --head fewer", err=True)
+    with render.progress_display("asking", round(share * total), lambda chunk: chunk.heads) as watch:
+        found = predictor.links(relation, k, watch, types, min_probability, per_relation, head or None, share)
     if not any_type and not head:
         _say_candidates(sum(h * t for h, t in sides), len(sides) * len(dataset.entities) ** 2, "triples")
     if not found:
@@ -107,7 +113,8 @@ def links(
     give(rows, render.links_table(found, dataset), target, as_json, lambda: write(found, dataset))
     if found and not (out or as_json):
         typer.echo(
-            "probability: that the tail answers (head, relation, ?), fitted to held-out facts", err=True
+            "probability: of the tail, if (head, relation, ?) misses one; of a whole list fewer are true",
+            err=True,
         )
     if out and dry_run:
         typer.echo(f"{out}: {counted(len(found), 'link')} would be written; nothing was", err=True)
