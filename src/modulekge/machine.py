@@ -83,6 +83,12 @@ def keep_memory() -> None:
             mallopt(setting, _KEPT)
 
 
+def give_memory_back() -> None:
+    """Give what was freed, and kept for a next step, back to the system: another model has other pieces."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 @cache
 def has_bfloat16(device: str) -> bool:
     """Whether such a device multiplies in bfloat16 itself; a CPU without is many times slower."""

@@ -32,7 +32,9 @@ def config_of(size, machine, asked=None, **how):
 
 def at(a_pass, validation=0.0):
     """A machine on which a pass takes so long with all candidates, and a hundredth with drawn ones."""
-    return lambda config: Times(a_pass if config.loss.candidates == "all" else a_pass / 100, validation, True)
+    return lambda config: Times(
+        a_pass if config.loss.candidates == "all" else a_pass / 100, validation, measured=True
+    )
 
 
 @pytest.mark.parametrize("machine", [CORE, GPU, Machine("cpu", 64, 1 * GIB)], ids=str)
@@ -84,7 +86,7 @@ def test_what_is_asked_for_is_what_is_timed():
 
     def pace(config):
         timed.append((config.loss.candidates, config.model.k, config.train.batch))
-        return Times(1e6, 1.0, True)
+        return Times(1e6, 1.0, measured=True)
 
     asked = {"loss": {"candidates": "sampled"}, "model": {"k": 7}, "train": {"batch": 99}}
     config = config_of(SIZES["FB15k-237"], CORE, asked, minutes=1.0, pace=pace)

@@ -24,7 +24,7 @@ from modulekge.errors import ConfigError, EndedError, LostError
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.evaluate import evaluate as evaluate_model
 from modulekge.evaluation.evaluate import ranked_triples
-from modulekge.evaluation.mixing import MOST_SCORES, Fitted, fitted_triples
+from modulekge.evaluation.mixing import Fitted, fitted_triples
 from modulekge.evaluation.odds import count_questions
 from modulekge.evaluation.report import Report
 from modulekge.run import portfolio
@@ -131,12 +131,12 @@ def _train_mixture(
     runs, told = portfolio.runs_of(tried), planned.told(tried)
     left = f"what was trained is in {portfolio.candidates_folder(path)}; the same command goes on"
     try:
-        run, _ = mix_with_display(runs, path, planned.most_scores, told)
+        run, _ = mix_with_display(runs, path, planned.most_questions, told)
         left = f"the mixture is in {path}; 'modulekge calibrate {path}' makes its probabilities"
         portfolio.remove_trials(path)
         err.print(render.tried_view(run.folder.origin("mixed")))
         if test and len(dataset.test):
-            evaluate(path, "test", None, every=False, as_json=as_json, most_scores=planned.most_scores)
+            evaluate(path, "test", None, every=False, as_json=as_json, most_questions=planned.most_questions)
         _calibrate(run.folder, test)
     except KeyboardInterrupt:
         err.print(left)
@@ -271,7 +271,7 @@ def evaluate(
     graph: str | None,
     every: bool,
     as_json: bool,
-    most_scores: int | None = None,
+    most_questions: int | None = None,
 ) -> Report:
     """Rank the questions of a split and report MRR, Hits@K and MR, with the protocol."""
     loaded = on_device(load(run, workers(RunFolder.existing(run).config().train.shards)))
@@ -279,7 +279,9 @@ def evaluate(
         loaded = loaded.along(open_dataset(graph))
     whole = loaded.dataset[split]  # which refuses what is no split
     triples = (
-        whole if every else ranked_triples(loaded.scorer, loaded.dataset, cast(Split, split), most_scores)
+        whole
+        if every
+        else ranked_triples(loaded.scorer, loaded.dataset, cast(Split, split), most_questions=most_questions)
     )
     with render.progress_display("ranking", 2 * len(triples), lambda ranks: len(ranks.above)) as watch:
         report = evaluate_model(loaded.scorer, loaded.dataset, cast(Split, split), watch, triples)
@@ -299,13 +301,13 @@ def evaluate(
 def mix_with_display(
     runs: Sequence[Run],
     out: Path,
-    most_scores: int = MOST_SCORES,
+    most_questions: int | None = None,
     origin: Mapping[str, Any] | None = None,
 ) -> tuple[Run, Fitted]:
     """Mix runs with a display."""
-    triples = fitted_triples([run.scorer for run in runs], runs[0].dataset, most_scores)
+    triples = fitted_triples([run.scorer for run in runs], runs[0].dataset, most_questions)
     with render.progress_display("mixing", 2 * len(triples), len) as watch:
-        return mix_runs(runs, out, watch, most_scores, origin)
+        return mix_runs(runs, out, watch, most_questions, origin)
 
 
 def make_calibration(run: Run, measure: bool = True) -> Calibration:

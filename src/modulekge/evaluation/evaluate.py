@@ -21,9 +21,16 @@ from modulekge.shapes import Triples
 MOST_SCORES = 10_000_000_000  # of a report: questions times entities; beyond, a sample of the split is ranked
 
 
-def ranked_triples(scorer: Scorer, dataset: Dataset, split: Split, most_scores: int | None = None) -> Triples:
+def ranked_triples(
+    scorer: Scorer,
+    dataset: Dataset,
+    split: Split,
+    most_scores: int = MOST_SCORES,
+    most_questions: int | None = None,
+) -> Triples:
     """Return the triples of a split, or a sample whose questions cost at most so many scores in all."""
-    return sample(dataset[split], max(1, (most_scores or MOST_SCORES) // (2 * scorer.cost)))
+    most = most_scores // scorer.cost
+    return sample(dataset[split], max(1, min(most, most_questions or most) // 2))
 
 
 @torch.no_grad()

@@ -51,11 +51,11 @@ class Fitted:
 
 
 def fit(
-    scorers: Sequence[Scorer], dataset: Dataset, watch: Watch = iter, most_scores: int = MOST_SCORES
+    scorers: Sequence[Scorer], dataset: Dataset, watch: Watch = iter, most_questions: int | None = None
 ) -> Fitted:
     """Fit the weights of members on valid; where they do not help, the best member has all the weight."""
     dataset.check_split("valid", "to fit weights on")
-    triples = fitted_triples(scorers, dataset, most_scores)
+    triples = fitted_triples(scorers, dataset, most_questions)
     triples = triples[torch.randperm(len(triples), generator=torch.Generator().manual_seed(0))]
     fitted = dataset.with_inverses(triples[: min(len(triples) - 1, round(_FITTED * len(triples))) or 1])
     checked = dataset.with_inverses(triples[len(fitted) // 2 :] if len(triples) > 1 else triples)
@@ -73,10 +73,10 @@ def fit(
     return Fitted(Mix(grid[chosen], scale), alone, mixed, best, len(fitted), len(checked))
 
 
-def fitted_triples(scorers: Sequence[Scorer], dataset: Dataset, most_scores: int = MOST_SCORES) -> Triples:
-    """Return the triples of valid that are ranked: as many as so many scores of all members allow."""
-    affordable = min(most_scores, MOST_SCORES) // (2 * sum(scorer.cost for scorer in scorers))
-    return sample(dataset["valid"], max(1, affordable))
+def fitted_triples(scorers: Sequence[Scorer], dataset: Dataset, most_questions: int | None = None) -> Triples:
+    """Return the triples of valid that are ranked: no more questions than are affordable, or than told."""
+    most = MOST_SCORES // sum(scorer.cost for scorer in scorers)
+    return sample(dataset["valid"], max(1, min(most, most_questions or most) // 2))
 
 
 def weightings(members: int) -> Float[Tensor, "weightings members"]:

@@ -33,7 +33,7 @@ _DRAWN_REGULARIZER = 0.1  # share of its weight where candidates are drawn: pass
 TRAINING = 0.75  # share of the time that training may take; the rest is for what comes after it
 _EPOCH_SECONDS = 40  # that an epoch may take on a CPU: after it there is a model to ask
 _MEMORY = 0.5  # share of the free memory that training may take
-_HOPELESS = 4  # times too slow by the estimate, and no step is timed to find out
+_HOPELESS = {"all": 4, "drawn": 2}  # times too slow by the estimate, and no step is timed to find out
 
 
 Pace = Callable[[Config], Times]
@@ -76,9 +76,10 @@ def choose(
     ]
     for choices in (steps := list(_ladder(size, machine, spec, overrides))):
         config = with_choices([*always, *choices], overrides)
-        longest = budget / _LEAST_PASSES["all" if config.loss.candidates == "all" else "drawn"]
+        kind = "all" if config.loss.candidates == "all" else "drawn"
+        longest = budget / _LEAST_PASSES[kind]
         times = load_of(size, machine, config).times
-        if pace and (choices is steps[-1] or times.a_pass < _HOPELESS * longest):
+        if pace and (choices is steps[-1] or times.a_pass < _HOPELESS[kind] * longest):
             times = pace(config)
         if times.a_pass <= longest:
             break

@@ -12,7 +12,7 @@ from torch import nn
 from modulekge.config import Config
 from modulekge.data.dataset import Dataset
 from modulekge.evaluation.evaluate import rank
-from modulekge.machine import held_memory
+from modulekge.machine import give_memory_back, held_memory
 from modulekge.models.paths import Paths
 from modulekge.models.spec import spec_of
 from modulekge.run.checkpoint import new_model
@@ -24,7 +24,9 @@ from modulekge.training.questions import Questions
 from modulekge.workers import many
 
 _QUICK = 20.0  # seconds of a whole training, as estimated, that need not be measured
-_SECONDS, _STEPS = 0.5, 30  # for which steps are timed, after one that is not, and how many at most
+# For so many seconds steps are timed, after one that is not, but so many at least, within longer, and at most
+_SECONDS, _LONGEST, _LEAST_STEPS, _STEPS = 0.5, 4.0, 4, 30
+_ASKED = 8  # questions of a step along paths, which take as long in a larger one
 _RANKED = 64  # questions that are timed
 _WEIGHT = 0.1  # of what is timed: to draw them would take as long as the steps
 
@@ -87,6 +89,7 @@ class Pacer:
         if quick or device.type != "cpu" or many() or load.bytes > load.machine.memory:
             return load.times
         self._known[key] = measured(self._dataset, config, device)
+        give_memory_back()
         return self._known[key]
 
 
@@ -96,27 +99,28 @@ def measured(dataset: Dataset, config: Config, device: torch.device) -> Times:
     for weights in model.parameters():
         nn.init.constant_(weights, _WEIGHT)
     optimizer = make_optimizer(model, config.train)
-    questions = Questions.of(dataset, config.loss, device, known=isinstance(model, Paths))
+    along = isinstance(model, Paths)
+    questions = Questions.of(dataset, config.loss, device, known=along)
     begin_epoch(optimizer, config.train, 1)
     step = make_step(model, questions, optimizer, config)
     order = torch.randperm(len(questions.triples), generator=torch.Generator().manual_seed(0)).to(device)
-    batches = order.split(config.train.batch)
+    batches = order.split(min(config.train.batch, _ASKED) if along else config.train.batch)
     step.begin(1)
     step(batches[0])
     step.mean(1)
     paces: list[float] = []  # seconds of a question, by steps
-    ends = time.perf_counter() + _SECONDS
+    begun = time.perf_counter()
     for rows in islice(batches[1:] or batches, _STEPS):
         started = time.perf_counter()
         step(rows)
         step.mean(1)
         paces.append((time.perf_counter() - started) / len(rows))
-        if time.perf_counter() > ends:
+        if time.perf_counter() - begun > (_SECONDS if len(paces) >= _LEAST_STEPS else _LONGEST):
             break
     a_pass = median(paces) * len(order)  # a step that something else held up says nothing of the others
     scorer = model.scorer()
     valid = valid_questions(scorer, dataset)
     started = time.perf_counter()
     rank(scorer, valid[:_RANKED], dataset.known)
-    ranked = max(1, min(len(valid), _RANKED))
-    return Times(a_pass, (time.perf_counter() - started) / ranked * len(valid), measured=True)
+    question = (time.perf_counter() - started) / max(1, min(len(valid), _RANKED))
+    return Times(a_pass, question * len(valid), question, measured=True)

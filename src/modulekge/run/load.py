@@ -113,8 +113,9 @@ class Load:
         touched = self.size.entities if self.candidates == self.size.entities else self.candidates
         flops = 6.0 * 2 * self.size.train * self.candidates * self.reals
         moved = self.steps * _MOVES * 4.0 * touched * self.reals
-        validating = 2.0 * 2 * self.size.valid * self.size.entities * self.reals
-        return Times(self._seconds(flops, moved, self.steps), self._seconds(validating, 0.0, 1))
+        asking = 2.0 * self.size.entities * self.reals
+        validating = self._seconds(2 * self.size.valid * asking, 0.0, 1)
+        return Times(self._seconds(flops, moved, self.steps), validating, self._seconds(asking, 0.0, 0))
 
     def _seconds(self, flops: float, moved: float, steps: int) -> float:
         rate, bandwidth, each = _SPEEDS[self.machine.kind]
@@ -151,8 +152,8 @@ class PathLoad:
         """A pass and a validation: messages at the rate of this kind of machine."""
         threads = self.machine.threads if self.machine.kind == "cpu" else 1
         question = self.paths.layers * self.numbers / (_MESSAGE_RATES[self.machine.kind] * threads)
-        questions = 2 * min(self.size.valid, _VALIDATED)
-        return Times(2 * self.size.train * question, questions * question / _TRAINING_TO_ASKING)
+        questions, asking = 2 * min(self.size.valid, _VALIDATED), question / _TRAINING_TO_ASKING
+        return Times(2 * self.size.train * question, questions * asking, asking)
 
 
 def load_of(size: Size, machine: Machine, config: Config) -> Load | PathLoad:
@@ -166,8 +167,12 @@ def load_of(size: Size, machine: Machine, config: Config) -> Load | PathLoad:
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of a pass over the questions, and of a validation; measured by taking steps, or reckoned."""
+    """Seconds of a pass over the questions, of a validation, and of a question that is only asked.
+
+    Measured by taking steps, or reckoned.
+    """
 
     a_pass: float
     validation: float
+    question: float = 0.0
     measured: bool = False

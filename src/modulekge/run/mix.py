@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from modulekge.errors import ConfigError, RunError
-from modulekge.evaluation.mixing import MOST_SCORES, Fitted, Watch, fit
+from modulekge.evaluation.mixing import Fitted, Watch, fit
 from modulekge.models.mixture import Mix
 from modulekge.run.calibrate import calibrate
 from modulekge.run.files import as_text
@@ -56,11 +56,11 @@ def mix_runs(
     runs: Sequence[Run],
     out: Path,
     watch: Watch = iter,
-    most_scores: int = MOST_SCORES,
+    most_questions: int | None = None,
     origin: Mapping[str, Any] | None = None,
 ) -> tuple[Run, Fitted]:
     """Keep the mixture of some runs in ``out``; return it and its fit. ``origin`` is kept with it."""
-    fitted = fit([run.scorer for run in runs], runs[0].dataset, watch, most_scores)
+    fitted = fit([run.scorer for run in runs], runs[0].dataset, watch, most_questions)
     return load(_make_folder(runs, fitted, out, origin or {}).path), fitted
 
 

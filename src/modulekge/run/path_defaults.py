@@ -55,8 +55,11 @@ def choose_paths(
             times = pace(config)
         if times.a_pass * least <= budget:
             break
+    affordable = min(passes, budget / times.a_pass)
+    batch = int(min(_BATCH, max(_LEAST_BATCH, affordable * 2 * size.train / _STEPS)))
+    if pace and times.measured:  # with this batch, and with memory that the first steps have had
+        times = pace(with_choices((*_ALWAYS, *choices, Choice("train.batch", batch, "")), overrides))
     passes = min(passes, budget / times.a_pass)
-    batch = int(min(_BATCH, max(_LEAST_BATCH, passes * 2 * size.train / _STEPS)))
     parts = max(1, ceil(_EPOCHS / passes))
     epochs = max(1, round(passes * parts))
     how = "measured" if times.measured else "estimated"

@@ -18,8 +18,7 @@ from modulekge.data.dataset import Dataset
 from modulekge.data.readers.tabular import Source
 from modulekge.data.registry import as_dataset
 from modulekge.errors import EndedError, RunError
-from modulekge.evaluation.evaluate import MOST_SCORES
-from modulekge.machine import held_memory
+from modulekge.machine import give_memory_back, held_memory
 from modulekge.run.calibrate import calibrate
 from modulekge.run.defaults import TRAINING, Pace, default_minutes
 from modulekge.run.estimate import Estimate, Pacer, reckoned
@@ -46,7 +45,7 @@ _TRIED = 0.5  # of the time of embeddings, for all rows at first
 _TOO_LONG = 1.5  # times its time, that the least training of paths may take to be tried
 _AFTER = 0.07  # share of the time, for mixing, and for ranking test
 _GRACE = 1.1  # times its time, that a training may take to come to its end
-_RATE = 4e7  # messages of paths, or scores, that a thread of a CPU gives in a second
+_QUICKEST = 1e-5  # seconds of a question
 
 Events = Generator[Event, None, None]
 Monitor = Callable[[RunFolder, Events], Iterable[Event]]
@@ -69,7 +68,7 @@ class Portfolio:
     minutes: float
     trials: tuple[Trial, ...]
     left_out: tuple[tuple[str, str], ...]
-    most_scores: int  # that mixing may take, and ranking test
+    most_questions: int | None  # that mixing may ask, and ranking test; None: any number
 
     def told(self, tried: "list[Tried]") -> dict[str, Any]:
         """What a run's folder keeps of how it came to be."""
@@ -125,9 +124,10 @@ def plan_portfolio(dataset: Dataset, minutes: float | None = None, pace: Pace | 
     rest = whole - first * (len(tried) - 1)
     rows = [Trial(row, _planned(dataset, row, rest, pacer), first, rest) for row in tried]
     left_out += [(row, "there is no time to try it") for row in ROWS[len(tried) :]]
-    most = MOST_SCORES
-    if machine.kind == "cpu":
-        most = min(most, int(_AFTER * 60 * minutes * _RATE * machine.threads))
+    most = None
+    if machine.kind == "cpu":  # all members are asked
+        seconds = fsum(trial.planned.pace(trial.planned.config).question for trial in trials)
+        most = int(_AFTER * 60 * minutes / max(seconds, _QUICKEST))
     return Portfolio(minutes, (*rows, *trials), tuple(left_out), most)
 
 
@@ -161,7 +161,7 @@ def train_mixture(
     dataset = as_dataset(data, columns, labels)
     portfolio = plan_portfolio(dataset, minutes)
     tried = run_trials(portfolio, dataset, path, shown if progress else unseen)
-    run, _ = mix_runs(runs_of(tried), path, iter, portfolio.most_scores, portfolio.told(tried))
+    run, _ = mix_runs(runs_of(tried), path, iter, portfolio.most_questions, portfolio.told(tried))
     remove_trials(path)
     calibrate(run)
     return run
@@ -220,6 +220,7 @@ def train_for(folder: RunFolder, seconds: float, watch: Monitor) -> None:
 
     One that was not validated by then, on a machine slower than planned, has one more epoch, which is.
     """
+    give_memory_back()  # that another model needed
     before = fsum(record.seconds for record in folder.records())
     if before >= seconds and folder.weights.exists():
         return
