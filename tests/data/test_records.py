@@ -90,10 +90,16 @@ def test_a_bad_record_is_said_with_its_line(tmp_path, line, message):
     assert [problem.removeprefix(f"{path}:").split(":")[0] for problem in problems(path)] == ["2", "4"]
 
 
+def test_of_more_fields_those_called_head_relation_and_tail_are_taken(tmp_path):
+    path = tmp_path / "g.jsonl"
+    path.write_text('{"head": "a", "w": 1, "tail": "b", "relation": "r"}\n')
+    assert list(rows(read_file(path))) == [("a", "r", "b")]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"head": "a", "relation": "r", "tail": "b", "w": 1}', "which of the 4 columns 1 head, 2 relation"),
+        ('{"head": "a", "type": "r", "b": "b", "w": 1}', "which of the 4 columns 1 head, 2 type, 3 b"),
         ('{"x": "a", "y": "r", "z": "b"}', "which of the 3 columns 1 x, 2 y, 3 z are"),
         ('["a", "r"]', "expected 3 fields, found 2"),
         ("[\n[1, 2, 3]]", "not JSON"),

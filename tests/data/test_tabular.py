@@ -169,7 +169,7 @@ def test_columns_and_labels_are_chosen_as_of_a_file(file, tmp_path):
         (arrow([("a", "r", "b\0")]), "Table: row 1: the tail holds a NUL character"),
         (arrow([("a", 0.5, "b")]), "Table: column 'relation' holds double; names should be text"),
         (arrow([("a", "r", "b")], ("x", "y", "z")), r"which of the 3 .* --columns \(columns="),
-        (Stream(arrow([("a", "r", "b", 1)], (*ROLES, "w"))), "Stream: which of the 4 columns 1 head"),
+        (Stream(arrow([("a", "r", "b", 1)], ("x", "y", "z", "w"))), "Stream: which of the 4 columns 1 x"),
         ({"train": ROWS, "valid": ROWS}, "dict: its keys are 'train', 'valid'; expected 'train'"),
         ({"train": ROWS, "dev": ROWS, "valid": ROWS, "test": ROWS}, "dict: its keys are"),
         ({"head": ["a"], "relation": ["r"], "tail": ["b"]}, "dict: its keys are 'head', 'relation', 'tail'"),

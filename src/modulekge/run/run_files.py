@@ -3,6 +3,8 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from errno import ENOTDIR
+from os import strerror
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -104,6 +106,8 @@ class RunFiles:
                 raise RunError(f"{path}: exists already; 'modulekge resume {path}', or choose another --out")
             if path.exists() and (not path.is_dir() or any(path.iterdir())):
                 raise RunError(f"{path}: exists already and is no run; choose another --out")
+            if not next(parent for parent in path.absolute().parents if parent.exists()).is_dir():
+                raise NotADirectoryError(ENOTDIR, strerror(ENOTDIR))
         except OSError as error:
             raise cannot_be_made(path, error) from None
 
