@@ -27,13 +27,15 @@ class NamedTriples:
     place: Callable[[int], str] = lambda i: f"triple {i + 1}"
 
     @classmethod
-    def read(cls, path: Path, columns: Sequence[str] | None = None) -> "NamedTriples":
+    def read(cls, path: Path, columns: str | Sequence[str] | None = None) -> "NamedTriples":
         """Read a file of triples in any format that a graph may have; it is not split."""
-        from modulekge.data.readers.files import read_file  # which takes Arrow, and few questions do
+        from modulekge.data.readers.columns import named_columns  # Arrow comes with it; few questions take it
+        from modulekge.data.readers.files import read_file
         from modulekge.data.readers.places import place
         from modulekge.data.readers.tables import rows_of
 
-        return cls(rows_of(read_file(path, columns).splits[0]), partial(place, path, columns))
+        chosen = named_columns(columns)
+        return cls(rows_of(read_file(path, chosen).splits[0]), partial(place, path, chosen))
 
     @classmethod
     def of(cls, triples: "NamedTriples | ArrowStream | Iterable[Named]") -> "NamedTriples":

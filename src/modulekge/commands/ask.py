@@ -15,7 +15,6 @@ from modulekge.answers.triples import NamedTriples
 from modulekge.answers.type_constraints import Types
 from modulekge.commands.graph import give, on_device, print_found, print_notes, print_untrained
 from modulekge.data.dataset import Dataset
-from modulekge.data.readers.columns import named_columns
 from modulekge.errors import QuestionError
 from modulekge.run.rows import WRITERS, Rows, check_target, with_labels
 from modulekge.run.run import load
@@ -125,7 +124,7 @@ def score(
 ) -> None:
     """Say of each triple of a file how probable it is, how it ranks, and whether the graph holds it."""
     _check_out(out)
-    triples = NamedTriples.read(file, named_columns(columns))
+    triples = NamedTriples.read(file, columns)
     predictor = _predictor(run)
     _say_uncalibrated(predictor)
     found = predictor.score(triples, "skip" if skip_unknown else "refuse")

@@ -36,6 +36,7 @@ from modulekge.run.progress import Event
 from modulekge.run.run import Run, load
 from modulekge.run.trackers import Tracker, Tracking, make_trackers
 from modulekge.run.train import continue_run, default_folder
+from modulekge.shapes import Triples
 from modulekge.training.optimizers import pick_device
 from modulekge.training.records import EpochProgress, EpochRecord
 from modulekge.wording import counted
@@ -136,7 +137,9 @@ def _train_mixture(
         portfolio.remove_trials(path)
         err.print(render.tried_view(run.folder.origin("mixed")))
         if test and len(dataset.test):
-            evaluate(path, "test", None, every=False, as_json=as_json, most_questions=planned.most_questions)
+            run = on_device(run)
+            asked = ranked_triples(run.scorer, dataset, "test", most_questions=planned.most_questions)
+            _report(run, "test", asked, every=False, as_json=as_json)
         _calibrate(run.folder, test)
     except KeyboardInterrupt:
         err.print(left)
@@ -265,26 +268,20 @@ def _end(number: int, frame: Any) -> None:
     raise lost()
 
 
-def evaluate(
-    run: Path,
-    split: str,
-    graph: str | None,
-    every: bool,
-    as_json: bool,
-    most_questions: int | None = None,
-) -> Report:
+def evaluate(run: Path, split: str, graph: str | None, every: bool, as_json: bool) -> Report:
     """Rank the questions of a split and report MRR, Hits@K and MR, with the protocol."""
     loaded = on_device(load(run, workers(RunFolder.existing(run).config().train.shards)))
     if graph:
         loaded = loaded.along(open_dataset(graph))
     whole = loaded.dataset[split]  # which refuses what is no split
-    triples = (
-        whole
-        if every
-        else ranked_triples(loaded.scorer, loaded.dataset, cast(Split, split), most_questions=most_questions)
-    )
+    triples = whole if every else ranked_triples(loaded.scorer, loaded.dataset, cast(Split, split))
+    return _report(loaded, cast(Split, split), triples, every, as_json)
+
+
+def _report(loaded: Run, split: Split, triples: Triples, every: bool, as_json: bool) -> Report:
+    """Rank some triples of a split with a display, show the report and keep it."""
     with render.progress_display("ranking", 2 * len(triples), lambda ranks: len(ranks.above)) as watch:
-        report = evaluate_model(loaded.scorer, loaded.dataset, cast(Split, split), watch, triples)
+        report = evaluate_model(loaded.scorer, loaded.dataset, split, watch, triples)
     if workers().is_main:
         try:  # who may not write into the folder has seen it, and it is kept if nobody reads it
             if as_json:
