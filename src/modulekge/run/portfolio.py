@@ -7,7 +7,7 @@ model of paths has the larger part. What was trained is mixed, so nothing that w
 import shutil
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from math import fsum
 from pathlib import Path
@@ -196,9 +196,10 @@ def run_trials(
 
 
 def runs_of(tried: list[Tried]) -> list[Run]:
-    """Load what was trained, to be mixed."""
+    """Load what was trained, to be mixed; the graph is held once."""
     device = pick_device("auto")
-    return [load(each.folder.path).on(device) for each in tried]
+    runs = [load(each.folder.path).on(device) for each in tried]
+    return [replace(run, dataset=runs[0].dataset) for run in runs]
 
 
 def remove_trials(out: Path) -> None:

@@ -146,6 +146,7 @@ def _load_mixture(folder: RunFolder) -> Run:
     members = tuple(load(path) for path in folder.member_folders(len(mix.scales)))
     if any(member.dataset.fingerprint != dataset.fingerprint for member in members):
         raise RunError(f"{folder.path}: its members are of different graphs; mix them again")
+    members = tuple(replace(member, dataset=dataset) for member in members)  # held once
     return Run(folder, config, dataset, members[0].model, state, members=members, mix=mix)
 
 
