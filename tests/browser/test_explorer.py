@@ -110,7 +110,7 @@ def test_the_start_page_asks_and_shows_what_was_found(page):
     heading(page, "borders")
     expect(page.locator(".tile")).to_have_count(4)  # facts, MRR, and calibration from either end
     expect(page.locator(".new-links li")).to_have_count(10)
-    expect(page.locator(".laws li").first).to_contain_text("borders")
+    expect(page.locator(".patterns li").first).to_contain_text("borders")
     expect(page.locator(".pairs li")).to_have_count(20)
     page.get_by_role("button", name="Show more").click()
     expect(page.locator(".pairs li")).to_have_count(70)

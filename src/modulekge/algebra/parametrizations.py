@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 from modulekge.algebra.norms import N, modulus
 from modulekge.shapes import Elements, Numbers
 
-Kind = Literal["one", "free", "unit", "mixed"]
+GroupKind = Literal["one", "free", "unit", "mixed"]
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Parametrization:
     r"""How real numbers name the elements of a group: $\mathbb R^w \to \mathbb R^d$."""
 
     name: str
-    kind: Kind
+    kind: GroupKind
     width: Callable[[int], int]  # d -> w, the numbers stored for an element of d components
     freedom: Callable[[int], int]  # d -> the dimension of the group
     point: Callable[[Numbers], Elements]

@@ -30,7 +30,7 @@ _MOST_COST = {"cpu": 1 << 34, "cuda": 1 << 42}  # of a search that nobody waits 
 
 def affordable(scorer: Scorer, questions: int) -> float:
     """Return the share of so many questions that is asked in minutes; each of an embedding, as a rule."""
-    return min(1.0, _MOST_COST.get(scorer.device.type, 1 << 34) / max(1, questions * scorer.cost))
+    return min(1.0, _MOST_COST.get(scorer.device.type, _MOST_COST["cpu"]) / max(1, questions * scorer.cost))
 
 
 def best_links(

@@ -11,7 +11,7 @@ from modulekge.data.dataset import Dataset
 from modulekge.data.readers.columns import is_wide
 from modulekge.data.readers.files import read_file
 from modulekge.data.readers.headers import Header
-from modulekge.data.readers.labels import LONGEST, Kind, bounded, read_texts
+from modulekge.data.readers.labels import LONGEST, TextKind, bounded, read_texts
 from modulekge.data.readers.layouts import read_folder
 from modulekge.data.readers.places import place
 from modulekge.data.readers.tables import Graph, numbered
@@ -152,7 +152,7 @@ def _graph(source: Path | Tabular, columns: Sequence[str] | None, header: Header
     return (read_folder if source.is_dir() else read_file)(source, columns, header)
 
 
-def _texts(source: Path | Tabular | None, kind: Kind) -> dict[str, str]:
+def _texts(source: Path | Tabular | None, kind: TextKind) -> dict[str, str]:
     if source is None:
         return {}
     return read_texts(source, kind) if isinstance(source, Path) else read_pairs(source, kind)

@@ -18,7 +18,9 @@ from modulekge.models.embedding import Embedding
 from modulekge.run.run import Run, load
 from modulekge.shapes import Ids
 
-Kind = Literal["symmetric", "antisymmetric", "inverse", "equal", "composition", "commuting", "not commuting"]
+PatternKind = Literal[
+    "symmetric", "antisymmetric", "inverse", "equal", "composition", "commuting", "not commuting"
+]
 
 _MOST_RELATIONS = 256  # those with the most facts are compared
 _HEADS = 48  # of a relation on which it is compared with others; fewer where there are many relations
@@ -46,7 +48,7 @@ class Finding:
     not, so that a small share supports them.
     """
 
-    kind: Kind
+    kind: PatternKind
     relations: tuple[str, ...]
     labels: tuple[str, ...]
     similarity: float
@@ -293,7 +295,12 @@ class _Comparison:
                 yield self._finding("not commuting", (r, q), share, evidence, True)
 
     def _finding(
-        self, kind: Kind, relations: tuple[int, ...], similarity: Tensor | float, evidence: Evidence, ok: bool
+        self,
+        kind: PatternKind,
+        relations: tuple[int, ...],
+        similarity: Tensor | float,
+        evidence: Evidence,
+        ok: bool,
     ) -> Finding:
         vocabulary = self.run.dataset.relations
         names = tuple(vocabulary.names[r] for r in relations)

@@ -143,7 +143,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Asked:
+class NamedQuestion:
     """A question by the graph's own names; what is asked for is null."""
 
     head: str | None
@@ -167,7 +167,7 @@ class Answers:
     A question with an unknown name has no answers, and a problem in ``errors``; the others are answered.
     """
 
-    questions: list[Asked]
+    questions: list[NamedQuestion]
     answers: list[list[Answer]]
     errors: list[Problem | None]
 
@@ -232,7 +232,7 @@ class Scored:
 class SetAnswer(PredictionSetView):
     """A prediction set, and the question as it was understood."""
 
-    question: Asked
+    question: NamedQuestion
 
 
 @dataclass(frozen=True, repr=False)

@@ -25,7 +25,6 @@ from modulekge.server.requests import (
     AnswerRow,
     Answers,
     Ask,
-    Asked,
     CompoundAnswer,
     CompoundRow,
     Explain,
@@ -35,6 +34,7 @@ from modulekge.server.requests import (
     Kept,
     Limit,
     Links,
+    NamedQuestion,
     Offset,
     Predict,
     Problem,
@@ -164,7 +164,7 @@ def asked_routes(service: Service) -> APIRouter:
         lookup = service[run].lookup
         question = lookup.question(asked.question())
         found = await _soon(service[run].prediction_set(question, asked.coverage, asked.limit))
-        return SetAnswer(**vars(found), question=Asked(*lookup.named(question)))
+        return SetAnswer(**vars(found), question=NamedQuestion(*lookup.named(question)))
 
     @router.post("/{run}/score", responses=TABLES, response_model=Scored)
     async def score(request: Request, run: RunName, asked: Score) -> Any:
@@ -246,7 +246,9 @@ async def _predicted(run: ServedRun, asked: Predict) -> Answers:
     named = run.lookup.named
     return Answers(
         [
-            Asked(*named(q)) if isinstance(q, QuestionIds) else Asked(given.head, given.relation, given.tail)
+            NamedQuestion(*named(q))
+            if isinstance(q, QuestionIds)
+            else NamedQuestion(given.head, given.relation, given.tail)
             for q, given in zip(found, asked.questions, strict=True)
         ],
         [next(answers) if isinstance(question, QuestionIds) else [] for question in found],

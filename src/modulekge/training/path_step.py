@@ -71,9 +71,8 @@ class PathStep:
         adjacency = self._adjacency.only(kept)
         if own.start < own.stop:
             size = model.most_questions
-            arriving = (
-                model.arriving(adjacency) if own.stop - own.start > size else None
-            )  # once for all parts
+            several = own.stop - own.start > size  # parts, for which what arrives is worked out once
+            arriving = model.arriving(adjacency) if several else None
             leaf = arriving if arriving is None else arriving.detach().requires_grad_()
             for part, others in zip(batch[own].split(size), known[own].split(size), strict=True):
                 loss = self._loss(part, others, adjacency, leaf) / len(batch)

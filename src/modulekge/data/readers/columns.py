@@ -9,9 +9,8 @@ from modulekge.suggest import nearest
 
 COLUMNS = "--columns (columns= in Python)"  # what chooses them
 EVERY = "*"  # after the column of heads, or for itself after the first one: each other one is a relation
-_CHOSEN = re.compile(
-    r"\*(.+?)(?:\[(.+)\])?"
-)  # one that is a relation, and what is between values in its cells
+# A column that is a relation, and what is between values in its cells
+_CHOSEN = re.compile(r"\*(.+?)(?:\[(.+)\])?")
 _COMMA = re.compile(r",(?![^\[]*\])")  # between columns, not in those brackets
 _LETTERS = (("h", "r", "t"), ("s", "p", "o"))
 _WORDS = {

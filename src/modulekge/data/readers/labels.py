@@ -6,11 +6,11 @@ from typing import Literal
 
 from modulekge.data.readers.delimited import read_text, two_columns
 
-Kind = Literal["label", "description"]
+TextKind = Literal["label", "description"]
 LONGEST = 2000  # characters of a description: what a card shows without becoming a page
 
 
-def read_texts(path: Path, kind: Kind) -> dict[str, str]:
+def read_texts(path: Path, kind: TextKind) -> dict[str, str]:
     """Read a file of ``name text``, separated by a tab, or by a comma where it ends in .csv."""
     table = read_text(path, two_columns(path, kind))
     return dict(zip(table["name"].to_pylist(), table[kind].to_pylist(), strict=True))

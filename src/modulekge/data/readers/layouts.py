@@ -11,7 +11,7 @@ from modulekge.data.readers.delimited import Form, form_of, read_text
 from modulekge.data.readers.files import ENDINGS, TEXT_ENDINGS, read_file
 from modulekge.data.readers.headers import Header
 from modulekge.data.readers.id_maps import IdMap, Top, check_count, read_numbering
-from modulekge.data.readers.labels import Kind, read_texts
+from modulekge.data.readers.labels import TextKind, read_texts
 from modulekge.data.readers.tables import ROLES, Graph, joined, together
 from modulekge.errors import DataError
 
@@ -221,7 +221,7 @@ def _named(
     return pa.table(columns)
 
 
-def _texts(folder: Path, stems: Sequence[str], kind: Kind) -> dict[str, str]:
+def _texts(folder: Path, stems: Sequence[str], kind: TextKind) -> dict[str, str]:
     found = [path for stem in stems for path in _present(folder, (stem,), TEXT_ENDINGS)]
     return {name: text for path in found for name, text in read_texts(path, kind).items()}
 

@@ -10,7 +10,7 @@ from operator import attrgetter, methodcaller
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from modulekge.data.readers.labels import Kind
+from modulekge.data.readers.labels import TextKind
 from modulekge.data.readers.lines import LONGEST, open_bytes
 from modulekge.data.readers.tables import Graph, gathered
 from modulekge.errors import DataError
@@ -18,7 +18,7 @@ from modulekge.installation import to_install
 from modulekge.wording import counted
 
 Syntax = Literal["N_TRIPLES", "TURTLE"]
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, TextKind] = {
     "http://www.w3.org/2000/01/rdf-schema#label": "label",
     "http://www.w3.org/2000/01/rdf-schema#comment": "description",
     "http://www.w3.org/2004/02/skos/core#definition": "description",
@@ -92,8 +92,9 @@ class _Reader:
     def __init__(self, where: str, terms: Terms, file: str = "") -> None:
         self.where, self.terms, self.file = where, terms, file
         self.literals = self.about = 0
-        self.shown: Counter[Kind] = Counter()
-        self.found: dict[tuple[Kind, str], tuple[bool, str]] = {}  # whether for an English reader; the text
+        self.shown: Counter[TextKind] = Counter()
+        # whether for an English reader; the text
+        self.found: dict[tuple[TextKind, str], tuple[bool, str]] = {}
         self.anonymous: dict[str, str] = {}
 
     def graph(self, triples: Iterable[tuple[Any, ...]]) -> Graph:
@@ -121,7 +122,7 @@ class _Reader:
         if text and (key not in self.found or (good and not self.found[key][0])):
             self.found[key] = good, text
 
-    def texts(self, kind: Kind) -> dict[str, str]:
+    def texts(self, kind: TextKind) -> dict[str, str]:
         return {name: text for (found, name), (_, text) in self.found.items() if found == kind}
 
     def _name(self, node: Any) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from modulekge.data.readers.columns import COLUMNS, is_wide, titled_places
 from modulekge.data.readers.edges import read_edges
 from modulekge.data.readers.files import read_file
-from modulekge.data.readers.labels import Kind
+from modulekge.data.readers.labels import TextKind
 from modulekge.data.readers.layouts import STEMS
 from modulekge.data.readers.rdf import read_store
 from modulekge.data.readers.records import Record, named_table, record_rows, sound
@@ -150,7 +150,7 @@ def _read_rows(where: str, source: Any, columns: Sequence[str] | None) -> Graph:
     return Graph((table,), skipped=len(rows) - table.num_rows)
 
 
-def read_pairs(source: Tabular, kind: Kind) -> dict[str, str]:
+def read_pairs(source: Tabular, kind: TextKind) -> dict[str, str]:
     """Return texts by name: of a mapping, or of a table or rows of two columns."""
     if isinstance(source, Mapping):
         rows = list(source.items())

@@ -1,6 +1,5 @@
 """Wide tables: a row for each thing, a column for each of its properties, a fact for each filled cell."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,9 +17,6 @@ from modulekge.errors import DataError
 
 _ENOUGH = 20  # cells of a column from which its names may be of no use
 _ALONE = 0.95  # share of them that stand nowhere else
-_NUMBERS = re.compile(
-    r"\s*|__index_level_\d+__"
-)  # titles of the rows' numbers, as pandas writes and gives them
 _CALLED = ("name", "label")  # titles of a column that says what things are called, where it says nothing else
 
 
@@ -37,7 +33,7 @@ def read_wide(path: Path, kind: str, columns: Sequence[str]) -> Graph:
 def melted(where: str, table: pa.Table, columns: Sequence[str]) -> Graph:
     """Return the facts of a table: (the row's head, the column's title, the cell), where a cell is filled."""
     titles, head = list(table.column_names), head_of(columns)
-    named = [i for i, title in enumerate(titles) if not _NUMBERS.fullmatch(title)]
+    named = [i for i, title in enumerate(titles) if title.strip()]  # pandas writes numbers of rows without
     if not named:
         raise undecided(where, titles)
     chosen = relations_of(columns, titles)

@@ -54,7 +54,7 @@ function charts({ tails, heads }) {
 
 function patterns(run, name, { findings }) {
   const own = findings.filter(({ relations }) => relations.includes(name));
-  return own.length ? el("ul.laws", own.map((each) => pattern(run, each)))
+  return own.length ? el("ul.patterns", own.map((each) => pattern(run, each)))
     : el("p.quiet", "None that the model shows.");
 }
 

@@ -28,7 +28,7 @@ export async function show({ run, runs, signal }) {
   const { report, calibration, settings, ...whole } = await getOnce(of(run));
   const training = [["Loss", "loss"], ["MRR on valid", "mrr"]].map(([title, value]) =>
     curves(title, [{ name: run.name, points: curve(whole, value) }]));
-  const laws = later(() => getOnce(of(run, "algebra")), (found) => patternLists(run, found), {
+  const patterns = later(() => getOnce(of(run, "algebra")), (found) => patternLists(run, found), {
     signal, waiting: "Comparing relations: seconds, or a minute where they are many…",
   });
   return {
@@ -42,7 +42,7 @@ export async function show({ run, runs, signal }) {
       report ? section("Relations, by MRR", relationTable(run, report.relations)) : null,
       section("Calibration", calibration ? measured(calibration)
         : missing("is not calibrated yet", `modulekge calibrate …/${run.name}`, "makes probabilities")),
-      section("Relation patterns", laws),
+      section("Relation patterns", patterns),
       el("details", el("summary", "Settings"), settingsTable(settings)),
     ],
   };
@@ -100,7 +100,7 @@ function measured({ measured: found }) {
 function patternLists(run, { findings, commutative, compared }) {
   const list = (supported) => {
     const items = findings.filter((each) => each.supported === supported).map((each) => pattern(run, each));
-    return items.length ? el("ul.laws", items) : el("p.quiet", "None.");
+    return items.length ? el("ul.patterns", items) : el("p.quiet", "None.");
   };
   const all = commutative ? " In this model every two relations commute, whatever was learned." : "";
   return [
