@@ -11,6 +11,8 @@ pytestmark = pytest.mark.integration
 
 expect = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright").expect
 
+PIXELS = "canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data"
+
 
 @pytest.fixture
 def page(new_page, address):
@@ -271,6 +273,13 @@ def test_the_map_names_and_opens_what_one_points_at(page):
     heading(page, "France")
 
 
+def test_the_map_of_a_graph_with_few_relations_is_drawn(new_page, hostile):
+    page = new_page()
+    page.goto(hostile + "#/map?name=plain")
+    expect(page.locator(".tip")).to_be_visible()  # it is the last that is drawn
+    assert page.locator("canvas").evaluate(f"canvas => new Set({PIXELS}).size") > 10
+
+
 def test_the_map_is_searched_and_has_a_list(page):
     page.goto(page.url.split("#")[0] + "#/map")
     heading(page, "Entity map")
@@ -500,8 +509,7 @@ def test_a_map_is_never_left_and_a_finger_scrolls_past_it(new_page, address):
     canvas.focus()
     for _ in range(60):
         page.keyboard.press("ArrowRight")
-    pixels = "canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data"
-    assert canvas.evaluate(f"canvas => new Set({pixels}).size") > 10  # more than an empty plane
+    assert canvas.evaluate(f"canvas => new Set({PIXELS}).size") > 10  # more than an empty plane
 
 
 def test_a_token_is_asked_for_once_and_a_server_that_stops_is_noticed(new_page, runs, serve):

@@ -29,8 +29,8 @@ export async function show({ run, params, signal, fail }) {
   const tip = el("div.tip", { role: "status", hidden: true });
   const [x, y] = marked === undefined ? [0, 0] : [plane.x[marked], plane.y[marked]];
   const state = { x, y, zoom: marked === undefined ? 1 : CLOSE, active: marked, only: null };
-  const swatches = Array.from({ length: COLOURS + 1 }, (_, i) => el("span", { class: `swatch g${i}` }));
-  const draw = oncePerFrame(() => drawMap(canvas, tip, plane, state, { marked, swatches }));
+  const palette = Array.from({ length: COLOURS + 1 }, (_, i) => swatch(i));
+  const draw = oncePerFrame(() => drawMap(canvas, tip, plane, state, { marked, palette }));
   const choose = (group) => {
     state.only = state.only === group ? null : group;
     draw();
@@ -49,8 +49,8 @@ export async function show({ run, params, signal, fail }) {
         run: () => run, fail, choose: ({ name }) => go("map", { run: run.name, name }),
         label: "Find on the map", placeholder: "Find on the map",
       })),
-      legend(groups, total, swatches, choose),
-      el("div.map.panel", canvas, tip, zoomButtons(state, draw)),
+      legend(groups, total, choose),
+      el("div.map.panel", canvas, tip, zoomButtons(state, draw), el("span", { hidden: true }, palette)),
       marked === undefined ? null : alike(run, plane.names[marked], plane.labels[marked], signal),
       asList(run, plane, groups),
     ],
@@ -122,8 +122,13 @@ function zoomButtons(state, draw) {
     button("⤢", "Show all", () => Object.assign(state, { zoom: 1, x: 0, y: 0 })));
 }
 
+/** Return a disc of a group's colour; the canvas reads its colours from those that lie beside it. */
+function swatch(group) {
+  return el("span", { class: `swatch g${group}` });
+}
+
 /** Return the groups as switches, each of which shows its group alone. */
-function legend(groups, total, swatches, choose) {
+function legend(groups, total, choose) {
   const own = groups.slice(0, COLOURS);
   const buttons = own.map((group, i) => {
     const onclick = () => {
@@ -131,20 +136,20 @@ function legend(groups, total, swatches, choose) {
       buttons.forEach((each, j) => each.setAttribute("aria-pressed", String(j === only)));
     };
     return el("button.plain", { "aria-pressed": "false", onclick },
-      swatches[i], groupName(group), el("span.quiet", count(group.points)));
+      swatch(i), groupName(group), el("span.quiet", count(group.points)));
   });
   const rest = total - own.reduce((sum, group) => sum + group.points, 0);
-  const others = rest ? [el("span.other", swatches[COLOURS], "others", el("span.quiet", count(rest)))] : [];
+  const others = rest ? [el("span.other", swatch(COLOURS), "others", el("span.quiet", count(rest)))] : [];
   const items = [...buttons, ...others].map((each) => el("li", each));
   return el("ul.legend.groups", { "aria-label": "Groups, by where entities occur most" }, items);
 }
 
 /** Draw the points, then as many labels as find room, the best-connected first. */
-function drawMap(canvas, tip, plane, state, { marked, swatches }) {
+function drawMap(canvas, tip, plane, state, { marked, palette }) {
   const { clientWidth: width, clientHeight: height } = canvas, ratio = devicePixelRatio || 1;
-  if (!width) return;
+  if (!width) return; // not on the page, or not any more
   const style = getComputedStyle(canvas), paper = channels(style.backgroundColor), { only, zoom } = state;
-  const colours = swatches.map((swatch) => channels(getComputedStyle(swatch).backgroundColor));
+  const colours = palette.map((each) => channels(getComputedStyle(each).backgroundColor));
   const faint = colours.map((colour) => thinned(colour, paper, FAINT));
   const small = Math.max(SMALL, LARGE * Math.min(1, Math.sqrt(FEW / plane.x.length)));
   const r = Math.min(LARGE, small * Math.sqrt(zoom)), lie = lying(canvas, state);
