@@ -105,6 +105,7 @@ def test_labels_are_for_people_and_notes_reach_the_survey(tmp_path):
     assert dataset.entities.names[dataset.entities.find("one")] == "http://x/e1"
     assert dataset.relations.label(0) == "is near"
     assert statistics_of(dataset).notes == dataset.notes != ()
+    assert dataset.notes[0] in repr(dataset)  # in a notebook, too
 
 
 @pytest.mark.parametrize(

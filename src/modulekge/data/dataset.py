@@ -19,6 +19,11 @@ _MUTUAL = 0.8  # share of a relation's facts whose reverse is a fact, from which
 ENOUGH = 20  # facts of a relation from which what none of them shows is taken to be no fact
 
 
+def with_inverses(triples: Triples, n_relations: int) -> Triples:
+    """Return the triples, then their reciprocals $(t, r + |R|, h)$."""
+    return torch.cat([triples, triples.flip(1) + torch.tensor([0, n_relations, 0])])
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset(Shown):
     """Triples (head, relation, tail) of a graph, split into train, valid and test.
@@ -61,6 +66,7 @@ class Dataset(Shown):
             "entities": len(self.entities),
             "relations": len(self.relations),
             **{split: len(self[split]) for split in SPLITS},
+            **({"notes": "; ".join(self.notes)} if self.notes else {}),
         }
 
     def __getitem__(self, split: str) -> Triples:
@@ -80,8 +86,7 @@ class Dataset(Shown):
 
     def with_inverses(self, triples: Triples) -> Triples:
         """Return the triples, then their reciprocals $(t, r + |R|, h)$."""
-        shift = torch.tensor([0, len(self.relations), 0])
-        return torch.cat([triples, triples.flip(1) + shift])
+        return with_inverses(triples, len(self.relations))
 
     def with_relations(self, relations: Vocabulary) -> "Dataset":
         """Return the graph with the numbers of another one's relations, which have to hold all of its own."""
@@ -122,6 +127,11 @@ class Dataset(Shown):
         return FilterIndex.of(
             torch.cat([self.questions(split) for split in SPLITS]), self.n_relations_with_inverses
         )
+
+    @cached_property
+    def known_in_train(self) -> FilterIndex:
+        """Every answer in train."""
+        return FilterIndex.of(self.questions("train"), self.n_relations_with_inverses)
 
     @cached_property
     def irreflexive(self) -> torch.Tensor:

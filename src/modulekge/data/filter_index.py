@@ -40,9 +40,7 @@ class FilterIndex:
         if len(self.keys) == 0:
             return heads.new_zeros(0), heads.new_zeros(0)
         place, counts = self._places(heads, relations)
-        rows = torch.repeat_interleave(torch.arange(len(heads), device=heads.device), counts)
-        within = torch.arange(len(rows), device=heads.device) - (counts.cumsum(0) - counts)[rows]
-        return rows, self.tails[self.starts[place][rows] + within]
+        return _owners(counts), self.tails[_items(self.starts[place], counts)]
 
     def counts(self, heads: Ids, relations: Ids) -> Int[Tensor, " b"]:
         """Return how many known answers each question has."""
@@ -59,25 +57,36 @@ class FilterIndex:
 
     def among_shared(
         self, heads: Ids, relations: Ids, tails: Int[Tensor, " k"]
-    ) -> tuple[Bool[Tensor, "q k"], Int[Tensor, " b"]]:
-        """Say which of the same tails are known answers to each question; return a row for each question.
+    ) -> tuple[Int[Tensor, " known"], Int[Tensor, " known"]]:
+        """Return (row, column) of each of the same tails that is a known answer to the question of a row.
 
-        Questions that are asked more than once share a row. The few known answers are looked up among the
-        tails, and not the many tails among the known answers.
+        Of each question once, known answers are looked up in a table of all entities that says which are
+        among the tails: the answers of a hub are many, and those found are few.
         """
+        if len(self.keys) == 0:
+            return heads[:0], heads[:0]
         asked, rows_of = torch.unique(heads * self.n_relations + relations, return_inverse=True)
-        rows, known = self.of_questions(asked // self.n_relations, asked % self.n_relations)
-        tails, order = tails.sort()
-        first = torch.searchsorted(tails, known)
-        counts = torch.searchsorted(tails, known, right=True) - first
-        hit = counts.nonzero()[:, 0]  # a tail that was drawn twice is hit twice
-        counts, first = counts[hit], first[hit]
-        within = torch.arange(int(counts.sum()), device=tails.device)
-        within -= torch.repeat_interleave(counts.cumsum(0) - counts, counts)
-        mask = torch.zeros(len(asked), len(tails), dtype=torch.bool, device=tails.device)
-        places = torch.repeat_interleave(first, counts) + within
-        mask[torch.repeat_interleave(rows[hit], counts), order[places]] = True
-        return mask, rows_of
+        place, counts = self._places(asked // self.n_relations, asked % self.n_relations)
+        known = self.tails.index_select(0, _items(self.starts[place], counts))
+        drawn, order_of, times = torch.unique(tails, return_inverse=True, return_counts=True)
+        inside = drawn[drawn < self._beyond]
+        number = torch.full((self._beyond,), -1, dtype=torch.int32, device=tails.device)
+        number[inside] = torch.arange(len(inside), dtype=torch.int32, device=tails.device)
+        found = number.index_select(0, known)
+        hit = (found >= 0).nonzero()[:, 0]
+        entity = found[hit].long()
+        owner = torch.searchsorted(counts.cumsum(0), hit, right=True)
+        # an entity that was drawn twice has two columns, and a question that is asked twice has two rows
+        owner = owner.repeat_interleave(times[entity])
+        columns = order_of.argsort()[_items((times.cumsum(0) - times)[entity], times[entity])]
+        each = owner.bincount(minlength=len(asked))
+        rows = each[rows_of]
+        return _owners(rows), columns[_items((each.cumsum(0) - each)[rows_of], rows)]
+
+    @cached_property
+    def _beyond(self) -> int:
+        """The first number that no answer has, nor any after it."""
+        return int(self.tails.max()) + 1 if len(self.tails) else 0
 
     @cached_property
     def _codes(self) -> Int[Tensor, " answers"]:
@@ -96,3 +105,14 @@ class FilterIndex:
         return FilterIndex(
             self.n_relations, self.keys.to(device), self.starts.to(device), self.tails.to(device)
         )
+
+
+def _owners(counts: Int[Tensor, " rows"]) -> Int[Tensor, " items"]:
+    """Return the row of each item, where each row has so many."""
+    return torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
+
+
+def _items(starts: Int[Tensor, " rows"], counts: Int[Tensor, " rows"]) -> Int[Tensor, " items"]:
+    """Return the places of the items of rows that start there and have so many."""
+    places = torch.repeat_interleave(starts - counts.cumsum(0) + counts, counts)
+    return places.add_(torch.arange(len(places), device=places.device))

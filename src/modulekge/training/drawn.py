@@ -1,14 +1,14 @@
 """The loss against candidates drawn for all questions of a batch, which touches their rows and no others."""
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from modulekge.models.embedding import Embedding
 from modulekge.models.spec import Build
 from modulekge.shapes import Queries, Scores
 
-Known = tuple[Bool[Tensor, "q k"], Int[Tensor, " b"]]  # which candidates are known answers, by row; the rows
+Known = tuple[Int[Tensor, " known"], Int[Tensor, " known"]]  # rows and columns of known answers
 _IN_CACHE = 1 << 18  # scores that stay in a core's own cache from one operation to the next
 
 
@@ -24,8 +24,11 @@ def drawn_softmax(
     b = len(queries)
     entities = part.entities(slice(b, None), build)
     q, e, w = (x.detach().requires_grad_() for x in (queries, entities, part.score_weights))
-    score, own_rows = part.spec.score, torch.arange(b)[:, None]
-    own = score.each(q, e[:b], own_rows, w)[:, 0]
+    score = part.spec.score
+    if score.bilinear:
+        own = (q * e[:b]).flatten(1).sum(1)
+    else:
+        own = score.each(q, e[:b], torch.arange(b)[:, None], w)[:, 0]
     made = score.all_pairs(q, e[b:], w)
     scores, of_own, bias = made.detach(), own.detach().clone(), part.entity_bias
     if len(bias):
@@ -47,12 +50,13 @@ def _softmax_(
     scores: Scores, own: Float[Tensor, " b"], known: Known, share: Float[Tensor, " b"]
 ) -> Float[Tensor, " b"]:
     r"""$f_c \leftarrow w p_c$ and $f_t \leftarrow w (p_t - 1)$ in place; return $-w \log p_t$."""
-    (mask, rows), losses = known, torch.empty_like(own)
+    rows, columns = known
+    scores.view(-1).index_fill_(0, rows * scores.shape[1] + columns, -torch.inf)
+    losses = torch.empty_like(own)
     size = max(1, _IN_CACHE // scores.shape[1])
     for start in range(0, len(own), size):
         some = slice(start, start + size)
         part, answer, weight = scores[some], own[some], share[some]
-        part.masked_fill_(mask[rows[some]], -torch.inf)
         top = torch.maximum(part.amax(1), answer)
         part.sub_(top[:, None]).exp_()
         answer.sub_(top)

@@ -33,7 +33,8 @@ class Questions:
         """Collect the questions of train with their weights, and all ``known`` answers to them if asked."""
         triples = dataset.questions("train")
         asked_for = known or config.candidates != "all" or config.targets == "all" or config.subsampling > 0
-        index = FilterIndex.of(triples if asked_for else triples[:0], dataset.n_relations_with_inverses)
+        nothing = FilterIndex.of(triples[:0], dataset.n_relations_with_inverses)
+        index = dataset.known_in_train if asked_for else nothing
         if config.targets == "all":
             heads, relations = index.keys // index.n_relations, index.keys % index.n_relations
             triples = torch.stack([heads, relations, index.tails[index.starts[:-1]]], dim=1)

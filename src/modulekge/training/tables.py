@@ -129,7 +129,7 @@ class RowTables(PlainTables):
             sums = memory.index_select(0, unique).addcmul_(gradients, gradients)
             memory.index_copy_(0, unique, sums)
             moved = gradients.div_(sums.sqrt_().add_(group["eps"]))
-            table.index_add_(0, unique, moved, alpha=-group["lr"])
+            table.index_copy_(0, unique, table.index_select(0, unique).sub_(moved, alpha=group["lr"]))
         for whole, of_relations in self._relation_gradients(rows):
             _add_rows_(gradients_of(whole), self._model.relation_rows(relations), of_relations)
 
