@@ -31,3 +31,34 @@ def test_memory_that_is_freed_is_kept_for_the_next_step():
     if given_back == 0:
         pytest.skip("PyTorch allocates by other means than glibc's here, as on ARM, and keeps what is freed")
     assert kept == 0
+
+
+HELD = """
+import torch
+from modulekge import machine
+
+def work():
+    for _ in range(3):
+        large = [torch.ones(1 << 22) for _ in range(50)]  # 800 MiB
+        last = torch.ones(1 << 10)  # what is before it in memory is not given back by itself
+        del large
+        yield last
+
+def grown(parts):
+    before = machine._resident()
+    kept = list(parts)
+    return (machine._resident() - before) >> 20
+
+machine.keep_memory()
+print(grown(machine.frugal(work)()), grown(work()))
+"""
+
+
+@pytest.mark.integration
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
+def test_work_part_by_part_gives_back_what_each_part_freed():
+    printed = subprocess.run([sys.executable, "-c", HELD], capture_output=True, text=True, check=True)
+    frugal, other = map(int, printed.stdout.split())  # MiB held more than before
+    if other < 400:
+        pytest.skip("PyTorch allocates by other means than glibc's here, and keeps nothing")
+    assert frugal < 100

@@ -1,6 +1,7 @@
 """What this machine can do beyond plain PyTorch: run kernels of ours, compile loops, repeat itself."""
 
 import ctypes
+import gc
 import importlib
 import os
 import resource
@@ -8,14 +9,19 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 _MMAP_THRESHOLD, _TRIM_THRESHOLD, _KEPT = -3, -1, (1 << 31) - 1  # of glibc's mallopt; bytes
+_GROWN = 1 << 29  # bytes
+_RESIDENT = Path("/proc/self/statm")
 _MODELS = 64  # a process may train, one after another, before loops are no longer compiled for more
 
 
@@ -85,8 +91,45 @@ def keep_memory() -> None:
 
 def give_memory_back() -> None:
     """Give what was freed, and kept for a next step, back to the system: another model has other pieces."""
+    gc.collect()  # a model and what trains it know each other
+    _trim()
+
+
+def frugal(work: Callable[P, Iterator[T]]) -> Callable[P, Iterator[T]]:
+    """Have work that yields part by part give memory back whenever the process holds much more than before.
+
+    glibc does not find again all large pieces that it keeps, and takes new ones.
+    """
+
+    @wraps(work)
+    def watched(*args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        held = _trimmed(0)
+        for part in work(*args, **kwargs):
+            yield part
+            held = _trimmed(held)
+
+    return watched
+
+
+def _trimmed(before: int) -> int:
+    """Give back what is free once much more is held than before; return what was held after that."""
+    if _resident() <= before + _GROWN:
+        return before
+    _trim()
+    return _resident()
+
+
+def _trim() -> None:
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def _resident() -> int:
+    """Bytes of this process that lie in memory now, where the system says it."""
+    try:
+        return int(_RESIDENT.read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:  # not Linux
+        return 0
 
 
 @cache

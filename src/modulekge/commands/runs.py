@@ -129,10 +129,11 @@ def _train_mixture(
                         return
 
         tried = portfolio.run_trials(planned, dataset, path, watch, lambda: bool(interrupted))
-    runs, told = portfolio.runs_of(tried), planned.told(tried)
     left = f"what was trained is in {portfolio.candidates_folder(path)}; the same command goes on"
     try:
+        runs, told = portfolio.runs_of(tried), planned.told(tried)
         run, _ = mix_with_display(runs, path, planned.most_questions, told)
+        del runs  # of which the mixture has copies
         left = f"the mixture is in {path}; 'modulekge calibrate {path}' makes its probabilities"
         portfolio.remove_trials(path)
         err.print(render.tried_view(run.folder.origin("mixed")))

@@ -14,7 +14,7 @@ from modulekge.data.statistics import CATEGORIES, categories
 from modulekge.evaluation.metrics import bootstrap, metrics
 from modulekge.evaluation.ranks import TIES, Ranks, scores_of
 from modulekge.evaluation.report import Protocol, RelationReport, Report
-from modulekge.machine import is_short
+from modulekge.machine import frugal, is_short
 from modulekge.models.scorer import Scorer
 from modulekge.shapes import Triples
 
@@ -39,6 +39,7 @@ def rank(scorer: Scorer, questions: Triples, known: FilterIndex, at_once: int | 
     return Ranks.join(list(rank_in_batches(scorer, questions, known, at_once)))
 
 
+@frugal
 @torch.no_grad()
 def rank_in_batches(
     scorer: Scorer, questions: Triples, known: FilterIndex, at_once: int | None = None

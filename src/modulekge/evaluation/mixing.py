@@ -17,7 +17,7 @@ from torch import Tensor
 from modulekge.data.dataset import Dataset
 from modulekge.data.filter_index import FilterIndex
 from modulekge.data.splits import sample
-from modulekge.evaluation.ranks import Ranks
+from modulekge.machine import frugal
 from modulekge.models.mixture import Mix
 from modulekge.models.scorer import Scorer, batch_size
 from modulekge.shapes import Triples
@@ -109,6 +109,7 @@ def _scales(scorers: Sequence[Scorer], questions: Triples) -> Float[Tensor, " me
     return torch.stack(found)
 
 
+@frugal
 @torch.no_grad()
 def _gains(
     scorers: Sequence[Scorer],
@@ -116,15 +117,22 @@ def _gains(
     known: FilterIndex,
     grid: Float[Tensor, "weightings members"],
 ) -> Iterator[Gains]:
-    """Yield 1 / rank of some questions at a time, with each of the weightings."""
+    """Yield 1 / rank of some questions at a time, with each of the weightings.
+
+    No share is negative, so an entity that every member puts below the answer is below it in any mixture:
+    only the others are weighed.
+    """
     device = scorers[0].device
     questions, known, grid = questions.to(device), known.to(device), grid.to(device)
     room = max(1, batch_size(scorers[0].n_entities, device) // (_COPIES + len(scorers)))
     for some in questions.split(min(room, *(scorer.at_once for scorer in scorers))):
         heads, relations, tails = some.unbind(1)
         scores = torch.stack([scorer.scores(heads, relations) for scorer in scorers])
-        others = known.of_questions(heads, relations)
-        ranks = [
-            Ranks.of(torch.tensordot(shares, scores, 1), tails, others).rank("bottom") for shares in grid
-        ]
-        yield (1 / torch.stack(ranks, 1)).cpu()
+        own = scores.gather(2, tails.expand(len(scorers), -1)[:, :, None])
+        rival = ~(scores < own).all(0)  # NaN is below nothing
+        rival[known.of_questions(heads, relations)] = False
+        rival.scatter_(1, tails[:, None], False)
+        rows, others = rival.nonzero().unbind(1)
+        above = ~(grid @ scores[:, rows, others] < (grid @ own[:, :, 0])[:, rows])
+        ranks = 1 + torch.zeros(len(some), len(grid), device=device).index_add_(0, rows, above.T.float())
+        yield (1 / ranks).cpu()

@@ -10,13 +10,14 @@ from torch import Tensor
 from modulekge.data.benchmarks import SPLITS, Split
 from modulekge.data.dataset import Dataset
 from modulekge.data.filter_index import FilterIndex
+from modulekge.machine import frugal
 from modulekge.models.scorer import Scorer, batch_size
 from modulekge.shapes import Ids, Scores
 
 FARTHEST = 1e6  # log-odds of the only candidate, which has no rivals
 # Questions of a split that are asked at most, with so many scores, and at such a cost, but not fewer: they
 # tell two numbers
-_MOST_QUESTIONS, _MOST_SCORES, _MOST_COST, _LEAST_QUESTIONS = 1 << 16, 1 << 29, 1 << 30, 1 << 9
+_MOST_QUESTIONS, _MOST_SCORES, _MOST_COST, _LEAST_QUESTIONS = 1 << 16, 1 << 29, 3 << 28, 192
 _MOST_PAIRS, _LEAST_PAIRS = 1 << 12, 20  # and not fewer: rather none
 _BEST = 64  # whose odds are worked out one by one; the share of any other is below 1/64
 _COPIES = 4  # of the scores, which odds and masks amount to
@@ -148,6 +149,7 @@ class ScoredBatch:
         return torch.cat(held), torch.cat(sizes)
 
 
+@frugal
 def scored_batches(
     scorer: Scorer, dataset: Dataset, split: Split, most: int | None = None
 ) -> Iterator[ScoredBatch]:
@@ -167,6 +169,7 @@ def scored_batches(
         yield _asked(heads, relations, scores, taken, answers, relations)
 
 
+@frugal
 def scored_pair_batches(scorer: Scorer, dataset: Dataset, split: Split) -> Iterator[ScoredBatch]:
     """Ask which relations hold between the pairs (head, tail) that a split joins, or some of them."""
     device = scorer.device

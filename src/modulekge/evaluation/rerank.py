@@ -12,6 +12,7 @@ from modulekge.config import RerankConfig
 from modulekge.data.dataset import Dataset
 from modulekge.data.filter_index import FilterIndex
 from modulekge.evaluation.ranks import Ranks
+from modulekge.machine import frugal
 from modulekge.models.reranked import NOT_RERANKED, Reranked
 from modulekge.models.scorer import Scorer, batch_size, by_relation
 from modulekge.shapes import Triples
@@ -73,6 +74,7 @@ def weigh(
     return Weighed(tuple(zip(choices, means, strict=True)), len(questions))
 
 
+@frugal
 @torch.no_grad()
 def _sums(
     parts: Reranked,

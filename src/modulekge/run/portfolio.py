@@ -43,7 +43,8 @@ _FIRST = 0.15  # of the time of embeddings, for each row at first
 _LEAST = {"cpu": 0.0, "cuda": 50.0}  # seconds for it, as steps are compiled first
 _TRIED = 0.5  # of the time of embeddings, for all rows at first
 _TOO_LONG = 1.5  # times its time, that the least training of paths may take to be tried
-_AFTER = 0.07  # share of the time, for mixing, and for ranking test
+_AFTER = 0.05  # share of the time, for mixing, and for ranking test
+_TOGETHER = 1.75  # times what a question costs its members, that it costs their mixture
 _GRACE = 1.1  # times its time, that a training may take to come to its end
 _QUICKEST = 1e-5  # seconds of a question
 
@@ -122,12 +123,12 @@ def plan_portfolio(dataset: Dataset, minutes: float | None = None, pace: Pace | 
     first = max(_FIRST * whole, _LEAST[machine.kind])
     tried = ROWS[: max(1, int(_TRIED * whole / first))]
     rest = whole - first * (len(tried) - 1)
-    rows = [Trial(row, _planned(dataset, row, rest, pacer), first, rest) for row in tried]
+    rows = [Trial(row, _validated(_planned(dataset, row, rest, pacer), first), first, rest) for row in tried]
     left_out += [(row, "there is no time to try it") for row in ROWS[len(tried) :]]
     most = None
     if machine.kind == "cpu":  # all members are asked
         seconds = fsum(trial.planned.pace(trial.planned.config).question for trial in trials)
-        most = int(_AFTER * 60 * minutes / max(seconds, _QUICKEST))
+        most = int(_AFTER * 60 * minutes / max(_TOGETHER * seconds, _QUICKEST))
     return Portfolio(minutes, (*rows, *trials), tuple(left_out), most)
 
 
@@ -197,6 +198,7 @@ def run_trials(
 
 def runs_of(tried: list[Tried]) -> list[Run]:
     """Load what was trained, to be mixed; the graph is held once."""
+    give_memory_back()  # that training needed
     device = pick_device("auto")
     runs = [load(each.folder.path).on(device) for each in tried]
     return [replace(run, dataset=runs[0].dataset) for run in runs]
@@ -216,8 +218,16 @@ def _folder(path: Path, trial: Trial, dataset: Dataset) -> RunFolder:
     return RunFolder.create(path, trial.planned.config, dataset)
 
 
+def _validated(planned: Plan, seconds: float) -> Plan:
+    """Have a training validated for the first time after so many seconds at the latest."""
+    train, pace = planned.config.train, planned.pace(planned.config)
+    every = max(1, int(seconds * train.parts / pace.a_pass)) if pace.a_pass else train.eval_every
+    train = replace(train, eval_every=min(every, train.eval_every))
+    return replace(planned, config=replace(planned.config, train=train))
+
+
 def train_for(folder: RunFolder, seconds: float, watch: Monitor) -> None:
-    """Train a run until it has had so many seconds in all, its epochs, or nothing better to find.
+    """Train a run for about so many seconds in all, unless its epochs end or nothing better is found.
 
     One that was not validated by then, on a machine slower than planned, has one more epoch, which is.
     """
@@ -230,9 +240,11 @@ def train_for(folder: RunFolder, seconds: float, watch: Monitor) -> None:
         events = continue_run(folder, settings)
         try:
             for event in watch(folder, events):
-                if isinstance(event, EpochRecord) and before + time.monotonic() - started > seconds:
-                    last = event.epoch
-                    break
+                if isinstance(event, EpochRecord):
+                    had = before + time.monotonic() - started
+                    if had + event.seconds / 2 > seconds:  # with one epoch more it were farther off
+                        last = event.epoch
+                        break
         except EndedError:  # by an earlier call
             return
         finally:
