@@ -44,7 +44,7 @@ def around(asked: PathQuestion, hops: int) -> Tensor:
 
 def standing(run: Run, asked: PathQuestion, without: list[int]) -> Standing:
     """Return how the tail stands without some facts."""
-    return tail_standing(asked.model.along(asked.graph(without)).scorer(), run.dataset, asked.triple)
+    return tail_standing(asked.model_without(without).scorer(), run.dataset, asked.triple)
 
 
 def drops(run: Run, asked: PathQuestion, args: argparse.Namespace, number: int) -> dict[str, list[float]]:

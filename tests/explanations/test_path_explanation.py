@@ -40,7 +40,8 @@ def graph(triples):
 def model_of(dataset, seed=1, row="DistMult", whole_pairs=False, **settings):
     adjacency = Adjacency.of(dataset.questions("train"), len(NAMES), 4, whole_pairs)
     config = PathsConfig(**{"layers": 3, "d": 16, **settings})
-    return Paths(named(row), adjacency, 4, config).draw(torch.Generator().manual_seed(seed))
+    model = Paths(named(row), len(NAMES), 4, config, lambda: adjacency)
+    return model.draw(torch.Generator().manual_seed(seed))
 
 
 def raising(dataset, triple, **settings):
@@ -52,7 +53,8 @@ def raising(dataset, triple, **settings):
 def score_on(model, triples, triple):
     h, r, t = triple
     with torch.no_grad():
-        on = model.along(Adjacency.of(graph(triples).questions("train"), len(NAMES), 4, False))
+        questions = graph(triples).questions("train")
+        on = model.along(len(NAMES), lambda: Adjacency.of(questions, len(NAMES), 4, False))
         return float(on(torch.tensor([h]), torch.tensor([r]))[0, t])
 
 

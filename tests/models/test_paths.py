@@ -38,7 +38,8 @@ def model_of(triples, row="DistMult", whole_pairs=False, **settings):
     """A drawn model on a graph."""
     adjacency = Adjacency.of(with_inverses(triples), ENTITIES, 2 * RELATIONS, whole_pairs)
     config = PathsConfig(**{"layers": 3, "d": 24, **settings})
-    return Paths(named(row), adjacency, 2 * RELATIONS, config).draw(torch.Generator().manual_seed(1))
+    model = Paths(named(row), ENTITIES, 2 * RELATIONS, config, lambda: adjacency)
+    return model.draw(torch.Generator().manual_seed(1))
 
 
 def naive(model, edges, head, relation):
@@ -123,9 +124,8 @@ def test_the_prior_is_that_of_the_formula():
         torch.testing.assert_close(found, naive(model, edges_of(triples), 4, 2), rtol=1e-4, atol=1e-5)
         asked = triples[5]
         without = asked_without(model, *asked[:, None])
-        never = model.along(
-            Adjacency.of(with_inverses(torch.cat([triples[:5], triples[6:]])), ENTITIES, 6, False)
-        )
+        others = with_inverses(torch.cat([triples[:5], triples[6:]]))
+        never = model.along(ENTITIES, lambda: Adjacency.of(others, ENTITIES, 6, False))
         torch.testing.assert_close(
             model(asked[:1], asked[1:2], without), never(asked[:1], asked[1:2], never.adjacency)
         )
@@ -201,7 +201,7 @@ def test_one_relation_and_a_graph_without_edges():
     one = Adjacency.of(with_inverses(torch.tensor([[0, 0, 1]]), 1), 3, 2, False)
     none = Adjacency.of(torch.zeros(0, 3, dtype=torch.long), 3, 2, False)
     for adjacency in (one, none):
-        model = Paths(MODELS["DistMult"], adjacency, 2, PathsConfig(layers=2, d=4))
+        model = Paths(MODELS["DistMult"], 3, 2, PathsConfig(layers=2, d=4), lambda: adjacency)
         model.draw(torch.Generator().manual_seed(0))
         assert model(torch.tensor([0, 2]), torch.tensor([0, 1])).isfinite().all()
 
@@ -218,7 +218,8 @@ def test_every_other_row_is_a_message(row):
     if spec.scaling.operation.weighs:
         pytest.skip("refused")
     adjacency = Adjacency.of(with_inverses(graph()), ENTITIES, 2 * RELATIONS, False)
-    model = Paths(replace(spec, name=f"Paths-{row}"), adjacency, 2 * RELATIONS, PathsConfig(layers=2, d=16))
+    spec, config = replace(spec, name=f"Paths-{row}"), PathsConfig(layers=2, d=16)
+    model = Paths(spec, ENTITIES, 2 * RELATIONS, config, lambda: adjacency)
     scores = model.draw(torch.Generator().manual_seed(0))(torch.tensor([0]), torch.tensor([0]))
     assert scores.isfinite().all() and len(scores.unique()) > 3
 

@@ -64,11 +64,14 @@ class PathQuestion:
         if self.model.config.prior == "none":
             return 0.0
         _, relation, tail = self.triple
-        scores = self.model.prior(torch.tensor([relation]), self.graph(without))
+        scores = self.model.prior(torch.tensor([relation]), self._edges(without))
         return float(torch.as_tensor(scores)[0, tail])
 
-    def graph(self, without: list[int]) -> Adjacency:
-        """Return the graph when these facts are left out, in both directions."""
+    def model_without(self, facts: list[int]) -> Paths:
+        """Return the model on the graph when these facts are left out, in both directions."""
+        return self.model.along(self.model.n_entities, lambda: self._edges(facts))
+
+    def _edges(self, without: list[int]) -> Adjacency:
         left = self.kept & ~torch.isin(self.facts, torch.tensor(without, dtype=torch.long))
         return self.model.adjacency if left.all() else self.model.adjacency.only(left)
 
@@ -111,7 +114,7 @@ def explain_by_paths(model: Paths, dataset: Dataset, triple: tuple[int, int, int
     """Return what carried the score of a triple, at most ``k`` paths and facts."""
     dataset.check_facts()
     asked = PathQuestion(model, triple)
-    there, back = standings(model.along(asked.graph([])).scorer(), dataset, triple)
+    there, back = standings(asked.model_without([]).scorer(), dataset, triple)
     paths = asked.paths(k)
     drops = asked.drops(paths, k)
     named = [fact for fact, drop in drops.items() if drop > 0][:k]
@@ -143,4 +146,4 @@ def _without(asked: PathQuestion, dataset: Dataset, facts: list[int]) -> Standin
     """Return how the tail stands when some facts are left out together."""
     if not facts:
         return None
-    return tail_standing(asked.model.along(asked.graph(facts)).scorer(), dataset, asked.triple)
+    return tail_standing(asked.model_without(facts).scorer(), dataset, asked.triple)

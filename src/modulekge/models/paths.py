@@ -15,6 +15,7 @@ No number belongs to an entity: whoever is in the graph can be asked about.
 """
 
 from collections.abc import Callable
+from functools import cached_property
 from math import sqrt
 
 import torch
@@ -48,15 +49,19 @@ class Paths(Model):
     def __init__(
         self,
         spec: ModelSpec,
-        adjacency: Adjacency,
+        n_entities: int,
         n_relations: int,
         config: PathsConfig,
+        edges: Callable[[], Adjacency],
         workers: Workers = ALONE,
     ) -> None:
-        """Make weights for ``n_relations`` with inverses, which are asked for and followed alike."""
+        """Make weights for ``n_relations`` with inverses, which are asked for and followed alike.
+
+        ``edges`` makes the graph when it is first needed: reading a run takes no time for it.
+        """
         super().__init__()
         self.spec, self.config, self.workers, self.message = spec, config, workers, Message(spec)
-        self.adjacency, self.n_entities = adjacency, adjacency.n_entities
+        self.n_entities, self._edges = n_entities, edges
         self.held = slice(0, self.n_entities)
         self.n_relations, self.k = n_relations, max(1, config.d // self.message.size)
         layers, d, parts = config.layers, self.d, len(config.aggregation.split("-"))
@@ -78,7 +83,12 @@ class Paths(Model):
         self.output = table(1, _HIDDEN)
         kinds = n_relations if config.prior == "relations" else 0
         self.prior_arriving, self.prior_asked = table(kinds, d), table(kinds, d)
-        self.log_degree = nn.Parameter(log_degree_of(adjacency.degrees + 1).mean()[None], requires_grad=False)
+        self.log_degree = nn.Parameter(torch.empty(1), requires_grad=False)
+
+    @cached_property
+    def adjacency(self) -> Adjacency:
+        """The edges along which messages are sent."""
+        return self._edges()
 
     @property
     def d(self) -> int:
@@ -117,15 +127,17 @@ class Paths(Model):
                 table.fill_(1.0)
             elif name == "norm_bias":
                 table.zero_()
-            elif name != "log_degree":
+            elif name == "log_degree":
+                table.fill_(log_degree_of(self.adjacency.degrees + 1).mean())
+            else:
                 reads = {"relation_bias": self.d, "bias": self.d, "hidden_bias": 2 * self.d}
                 bound = 1 / sqrt(reads.get(name, table.shape[-1]))
                 table.uniform_(-bound, bound, generator=generator)
         return self
 
-    def along(self, adjacency: Adjacency) -> "Paths":
+    def along(self, n_entities: int, edges: Callable[[], Adjacency]) -> "Paths":
         """Return the same weights, shared, on another graph with the same relations."""
-        other = Paths(self.spec, adjacency, self.n_relations, self.config, self.workers)
+        other = Paths(self.spec, n_entities, self.n_relations, self.config, edges, self.workers)
         for name, table in self.named_parameters():
             setattr(other, name, table)
         return other

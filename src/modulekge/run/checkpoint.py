@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from modulekge.config import Config, PathsConfig, RerankConfig, TrainConfig
-from modulekge.data.dataset import Dataset
+from modulekge.data.dataset import Dataset, with_inverses
 from modulekge.errors import ConfigError, RunError
 from modulekge.models.adjacency import Adjacency
 from modulekge.models.embedding import Embedding
@@ -43,15 +43,21 @@ def new_model(config: Config, dataset: Dataset, workers: Workers = ALONE) -> Mod
         dataset.n_relations_with_inverses,
     )
     if spec.along_paths:
-        return Paths(spec, adjacency_of(dataset, config.paths), relations, config.paths, workers)
+        return Paths(spec, entities, relations, config.paths, _edges(dataset, config.paths), workers)
     tied = config.model.reciprocal == "tied"
     return Embedding(spec, entities, relations, config.model.k, tied, config.model.bias, workers)
 
 
-def adjacency_of(dataset: Dataset, config: PathsConfig) -> Adjacency:
-    """Return the facts of a graph, both ways, as edges for messages."""
-    sizes = len(dataset.entities), dataset.n_relations_with_inverses
-    return Adjacency.of(dataset.questions("train"), *sizes, whole_pairs=config.left_out == "pair")
+def paths_along(model: Paths, dataset: Dataset) -> Paths:
+    """Return the same weights on another graph with the same relations."""
+    return model.along(len(dataset.entities), _edges(dataset, model.config))
+
+
+def _edges(dataset: Dataset, config: PathsConfig) -> Callable[[], Adjacency]:
+    """Return what makes edges of the facts of a graph, both ways; nothing else of it is held."""
+    facts, whole_pairs = dataset.train, config.left_out == "pair"
+    entities, relations = len(dataset.entities), len(dataset.relations)
+    return lambda: Adjacency.of(with_inverses(facts, relations), entities, 2 * relations, whole_pairs)
 
 
 def begin(config: Config, dataset: Dataset) -> tuple[Model, Optimizer]:

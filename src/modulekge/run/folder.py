@@ -112,6 +112,10 @@ class RunFolder(RunFiles):
             raise RunError(f"{self.mixture_file}: not the weights of this mixture; mix its members again")
         return mix
 
+    def fingerprint(self) -> object:
+        """Return that of the graph the run was trained on, as its folder says."""
+        return read_json(self.path / "run.json").get("fingerprint")
+
     def member_folders(self, count: int) -> list[Path]:
         """Return the folders of so many members of a mixture, in their order."""
         return [self.members / str(number) for number in range(1, count + 1)]

@@ -21,10 +21,10 @@ _MOVES = 6  # of the tables in a step: entities made, gradients brought back, Ad
 # On a thread of a CPU and on a GPU: multiplications and additions per second in products of matrices,
 # bytes moved per second, and seconds that a step takes however small (docs/performance.md)
 _SPEEDS = {"cpu": (2.5e10, 5e9, 5e-3), "cuda": (4e13, 2e12, 5e-4)}
-# Of a model of paths: bytes kept of a layer for a number of its messages or, on a GPU, of its states;
-# messages that cost as much as to update an entity; numbers of messages in a second, there and back, and how
-# much faster there alone is (docs/paths.md)
-_MESSAGE_BYTES, _STATE_BYTES = 32.0, 26.0
+# Of a model of paths: bytes kept of a layer for a number of its messages, and for one of its states on each
+# machine; messages that cost as much as to update an entity; numbers of messages in a second, there and back,
+# and how much faster there alone is (docs/paths.md)
+_MESSAGE_BYTES, _STATE_BYTES = 8.0, {"cpu": 128.0, "cuda": 26.0}
 _ENTITY_MESSAGES = {"cpu": 2, "cuda": 14}
 _MESSAGE_RATES = {"cpu": 1.8e8, "cuda": 5.5e11}
 _TRAINING_TO_ASKING = 4
@@ -142,10 +142,12 @@ class PathLoad:
     @property
     def bytes(self) -> float:
         """What a batch keeps of its layers until gradients have come back through them."""
+        states = _STATE_BYTES[self.machine.kind] * self.size.entities
         if self.machine.kind == "cuda":
-            return _STATE_BYTES * self.paths.layers * self.size.entities * self.paths.d * self.batch
-        at_once = min(self.numbers * self.batch, max(self.numbers, MOST_NUMBERS))
-        return _MESSAGE_BYTES * self.paths.layers * at_once
+            return self.paths.layers * self.paths.d * states * self.batch
+        at_once = min(self.batch, max(1.0, MOST_NUMBERS / self.numbers))
+        messages = _MESSAGE_BYTES * 2 * self.size.train
+        return self.paths.layers * self.paths.d * self.components * (states + messages) * at_once
 
     @property
     def times(self) -> "Times":

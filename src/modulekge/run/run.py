@@ -22,7 +22,7 @@ from modulekge.models.model import Model
 from modulekge.models.paths import Paths
 from modulekge.models.reranked import Reranked
 from modulekge.models.scorer import Scorer
-from modulekge.run.checkpoint import adjacency_of
+from modulekge.run.checkpoint import paths_along
 from modulekge.run.folder import RunFolder
 from modulekge.run.listing import figures_of
 from modulekge.workers import ALONE, Workers
@@ -118,8 +118,7 @@ class Run(Shown):
 
             graph = open_facts(graph, self.dataset)
         dataset = graph.with_relations(self.dataset.relations)
-        model = self.model.along(adjacency_of(dataset, self.config.paths))
-        return replace(self, dataset=dataset, model=model, elsewhere=True)
+        return replace(self, dataset=dataset, model=paths_along(self.model, dataset), elsewhere=True)
 
     def check_current(self) -> None:
         """Refuse to keep what was found with settings or weights that are not in the folder any more."""
@@ -143,11 +142,17 @@ def _load_mixture(folder: RunFolder) -> Run:
     """Read a mixture with its members; where there are several processes, each holds all of it."""
     state, config, dataset = folder.state(), folder.config(), folder.dataset()
     mix = folder.mix(dataset)
-    members = tuple(load(path) for path in folder.member_folders(len(mix.scales)))
-    if any(member.dataset.fingerprint != dataset.fingerprint for member in members):
-        raise RunError(f"{folder.path}: its members are of different graphs; mix them again")
-    members = tuple(replace(member, dataset=dataset) for member in members)  # held once
+    members = tuple(_load_member(path, dataset) for path in folder.member_folders(len(mix.scales)))
     return Run(folder, config, dataset, members[0].model, state, members=members, mix=mix)
+
+
+def _load_member(path: Path, dataset: Dataset) -> Run:
+    """Read a run whose graph has been read already."""
+    folder = RunFolder.existing(path)
+    if folder.fingerprint() != dataset.fingerprint:
+        raise RunError(f"{path}: of another graph than the mixture that it belongs to; mix its runs again")
+    state, config = folder.state(), folder.config()
+    return Run(folder, config, dataset, folder.model(config, dataset), state)
 
 
 def evaluate(run: Run | str | Path, split: Split = "test", every: bool = False) -> Report:
