@@ -53,7 +53,7 @@ def run(family, tmp_path, quick):
 @pytest.fixture
 def quick(monkeypatch):
     monkeypatch.setattr(adding, "_LEAST_EPOCHS", 2)
-    monkeypatch.setattr(adding, "_LEAST_STEPS", 2)
+    monkeypatch.setattr(adding, "_STEPS", 2)
 
 
 def check_what_was_known_stays(old, new):

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import count
 
 import torch
@@ -54,6 +55,20 @@ class Addition:
         relation_ids = triples[:, 1] % len(self.after.relations)  # that of a reciprocal too
         return (triples[:, [0, 2]] >= n_entities).any(1) | (relation_ids >= n_relations)
 
+    @cached_property
+    def answers(self) -> tuple[Tensor, Tensor]:
+        """How often what is old answers each relation (a row), and relations what is new (a row)."""
+        questions = self.after.questions("train")
+        new = self.is_new(questions)
+        _, relations, tails = questions.unbind(1)
+        old = ~new & torch.isin(relations, relations[new])
+        shape = self.after.n_relations_with_inverses, len(self.after.entities)
+        with torch.sparse.check_sparse_tensor_invariants():  # to leave it open brings a warning
+            return (
+                _meetings(relations[old], tails[old], shape),
+                _meetings(tails[new], relations[new], shape[::-1]),
+            )
+
     def counts(self) -> dict[str, int]:
         """Return what came of the facts that were given."""
         return {
@@ -64,6 +79,12 @@ class Addition:
             "known_before": self.known,
             "repeated": self.repeated,
         }
+
+
+def _meetings(rows: Int[Tensor, " m"], columns: Int[Tensor, " m"], shape: tuple[int, int]) -> Tensor:
+    """How often each row meets each column, without the many that never do."""
+    places = torch.stack([rows, columns])
+    return torch.sparse_coo_tensor(places, torch.ones(len(rows)), shape).coalesce()
 
 
 def enlarge(dataset: Dataset, facts: Facts) -> Addition:

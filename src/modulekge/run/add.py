@@ -25,7 +25,7 @@ from modulekge.models.mixture import Mix
 from modulekge.models.model import Model
 from modulekge.models.paths import Paths
 from modulekge.run.calibrate import scored_by, scored_with
-from modulekge.run.checkpoint import adjacency_of, new_model, read_state
+from modulekge.run.checkpoint import new_model, paths_along, read_state
 from modulekge.run.files import as_text
 from modulekge.run.folder import RunFolder
 from modulekge.run.lock import is_training
@@ -40,8 +40,10 @@ from modulekge.training.plateau import PLATEAU
 from modulekge.training.questions import Questions
 from modulekge.training.records import EpochProgress, EpochRecord
 
-_RATE = 0.05  # of Adagrad
-_LEAST_EPOCHS, _LEAST_STEPS = 5, 200
+_LARGE = 1 << 13  # entities, beyond which the mean that rows start from is near what a bilinear score wants
+_LEAST_EPOCHS = 5
+_STEPS, _RATE = 200, 0.05  # at least, and of Adagrad
+_FEW_STEPS, _SMALL_RATE = 20, 0.03  # where little has to change
 _MOST_SCORES, _LEAST_BATCH = 1 << 21, 32  # at once, so that a step on a large graph takes a moment
 
 
@@ -169,7 +171,7 @@ def _along_more(run: Run, addition: Addition, config: Config) -> tuple[Model, di
             "train a new run on all facts, or leave it out"
         )
     assert isinstance(run.model, Paths)
-    model = run.model.along(adjacency_of(addition.after, config.paths))
+    model = paths_along(run.model, addition.after)
     return model, fresh_state(model, config.train)
 
 
@@ -204,8 +206,8 @@ def _larger(run: Run, addition: Addition) -> Embedding:
     A new entity starts as the mean, over its facts, of what answers the same relation elsewhere: there the
     mean entity is one more answer, so that a relation that nothing else has is answered by that one.
     """
-    after, old, seed = addition.after, run.embedding, torch.Generator().manual_seed(run.config.train.seed)
-    model = new_model(run.config, after)
+    old, seed = run.embedding, torch.Generator().manual_seed(run.config.train.seed)
+    model = new_model(run.config, addition.after)
     assert isinstance(model, Embedding)
     first, rows = len(addition.before.entities), len(model.relation_scaling)
     drawn = model.part(1, rows).draw(seed, run.config.model.scalar_scale, run.config.model.vector_scale)
@@ -213,14 +215,8 @@ def _larger(run: Run, addition: Addition) -> Embedding:
         table.copy_(values)
     for name, table in model.named_parameters():
         _place(table, old.get_parameter(name), name, old.tied)
-    questions = after.questions("train")
-    new = addition.is_new(questions)
-    _, relations, tails = questions.unbind(1)
+    answers, facts = addition.answers
     with torch.sparse.check_sparse_tensor_invariants():  # to leave it open brings a warning
-        answers = _counts(
-            relations[~new], tails[~new], (after.n_relations_with_inverses, len(after.entities))
-        )
-        facts = _counts(tails[new], relations[new], (len(after.entities), after.n_relations_with_inverses))
         for table in (table for table in (model.entity_scalar, model.entity_vector) if table.numel()):
             numbers = table.flatten(1)
             mean = numbers[:first].mean(0)
@@ -228,12 +224,6 @@ def _larger(run: Run, addition: Addition) -> Embedding:
             start = (facts @ usual)[first:] / facts.sum(1).to_dense()[first:, None]
             table[first:] = start.view_as(table[first:])
     return model
-
-
-def _counts(rows: Int[Tensor, " m"], columns: Int[Tensor, " m"], shape: tuple[int, int]) -> Tensor:
-    """How often each row meets each column, without the many that never do."""
-    places = torch.stack([rows, columns])
-    return torch.sparse_coo_tensor(places, torch.ones(len(rows)), shape).coalesce()
 
 
 def _place(whole: Tensor, part: Tensor, name: str, tied: bool) -> None:
@@ -257,9 +247,11 @@ def _fold(model: Embedding, old: Embedding, addition: Addition, config: Config) 
     size = min(config.train.batch, max(_LEAST_BATCH, _MOST_SCORES // len(addition.after.entities)))
     drawn = min(len(rest), max(len(new), size - len(new)))  # as many as are new, or as fill a batch
     count = len(new) + drawn
-    epochs = max(_LEAST_EPOCHS, ceil(_LEAST_STEPS / ceil(count / size)))
+    large = model.spec.score.bilinear and len(addition.before.entities) > _LARGE
+    steps, rate = (_FEW_STEPS, _SMALL_RATE) if large else (_STEPS, _RATE)
+    epochs = max(_LEAST_EPOCHS, ceil(steps / ceil(count / size)))
     questions, config = _as_a_whole(questions, rest, drawn, config)
-    fold = Fold(model, old, questions, config, _RATE)
+    fold = Fold(model, old, questions, config, rate)
     for epoch in range(1, epochs + 1):
         fold.begin(epoch)
         seed = config.train.seed

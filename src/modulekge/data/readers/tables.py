@@ -77,7 +77,7 @@ def numbered(columns: Sequence[pa.ChunkedArray]) -> tuple[pa.Array, Int[Tensor, 
     """Return the distinct names of columns laid end to end, in order, and which of them each cell holds."""
     chunks = [chunk for column in columns for chunk in column.chunks]
     unified = pa.chunked_array(chunks, NAMES).unify_dictionaries()
-    ids = [torch.tensor(chunk.indices.to_numpy()) for chunk in unified.chunks]
+    ids = [torch.utils.dlpack.from_dlpack(chunk.indices).clone() for chunk in unified.chunks]
     return unified.chunk(0).dictionary, torch.cat(ids)
 
 
