@@ -14,6 +14,7 @@ from modulekge.answers.questions import Links as Links
 from modulekge.answers.questions import PredictionSet as PredictionSet
 from modulekge.answers.questions import Question as Question
 from modulekge.data.dataset import Dataset as Dataset
+from modulekge.data.doctor import doctor as doctor
 from modulekge.data.registry import open_dataset as open_dataset
 from modulekge.evaluation.calibration import Calibration as Calibration
 from modulekge.evaluation.report import Report as Report

@@ -7,10 +7,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import modulekge
 from modulekge.data.benchmarks import SPLITS
 from modulekge.data.compositions import compositions
 from modulekge.data.dataset import Dataset
-from modulekge.data.doctor import STAGES, examine, examine_files, spelt_alike
+from modulekge.data.doctor import STAGES, doctor, examine_files, spelt_alike
 from modulekge.data.overlaps import overlaps
 from modulekge.data.registry import open_dataset
 from modulekge.data.vocabulary import Vocabulary
@@ -61,7 +62,7 @@ def test_overlaps_are_those_of_sets(triples):
 
 
 def texts(dataset, level=None):
-    return [f.what for f in examine(dataset) if level in (None, f.level)]
+    return [f.what for f in doctor(dataset) if level in (None, f.level)]
 
 
 def test_what_is_wrong_with_splits():
@@ -161,7 +162,7 @@ def test_numbers_and_cells_of_several_values_are_told():
         for i in range(count)
     ]
     data = graph(train, (), (), len(names))
-    found = [f for f in examine(replace(data, entities=Vocabulary("entity", tuple(names)))) if ":" in f.what]
+    found = [f for f in doctor(replace(data, entities=Vocabulary("entity", tuple(names)))) if ":" in f.what]
     told = {f.what.split(":")[0]: (f.level, f.what) for f in found if f.what[0] == "r"}
     assert "numbers or dates ('0.5', '1.5')" in told["r0"][1]
     assert told["r1"] == ("warning", "r1: 20 names hold several others ('p0, p1', 'p1, p2')")
@@ -170,7 +171,7 @@ def test_numbers_and_cells_of_several_values_are_told():
 
 def test_the_stages_of_an_examination_are_told():
     told = []
-    examine(graph(line(0)), told.append)
+    doctor(graph(line(0)), told.append)
     assert tuple(told) == STAGES
 
 
@@ -182,3 +183,11 @@ def test_what_many_lines_lack_is_said_once(tmp_path):
     pairs = "; a table of pairs is read by its first column: --columns '*'"
     assert once == f"{fields}{pairs}; likewise 8 lines more: 3, 4, 5, 6, ..."
     assert apart == f"{path}:11: the relation is empty; fill it in or remove the line"
+
+
+def test_python_shows_what_was_found_line_by_line_and_as_a_table():
+    found = modulekge.doctor(graph(line(0) + line(0)))
+    assert any(
+        line.startswith("warning: 20 triples of train are repeated; ") for line in repr(found).splitlines()
+    )
+    assert found.to_arrow().column_names == ["level", "what", "advice"]

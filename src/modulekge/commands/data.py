@@ -1,6 +1,7 @@
 """Commands about data sets."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from modulekge import render
 from modulekge.cli.graph import GraphOptions
 from modulekge.commands.graph import open_graph, print_found
 from modulekge.data.dataset import Dataset
-from modulekge.data.doctor import STAGES, Finding, examine, examine_files
+from modulekge.data.doctor import STAGES, Finding, Findings, doctor, examine_files
 from modulekge.data.readers.columns import named_columns
 from modulekge.data.statistics import statistics_of
 from modulekge.data.synthetic.generate import STRUCTURES, synthesise
@@ -31,10 +32,9 @@ def data_doctor(graph: GraphOptions, model: str | None, as_json: bool) -> None:
         dataset, found, needed = _examined(graph, model)
     except DataError as error:
         path, columns = Path(graph.data), named_columns(graph.columns)
-        found = examine_files(path, columns, graph.header.chosen) if path.exists() else ()
+        found = examine_files(path, columns, graph.header.chosen) if path.exists() else Findings()
         if as_json:
-            found = found or (Finding("problem", str(error), ""),)
-            _print_json(found, None)
+            _print_json(found or [Finding("problem", str(error), "")], None)
         if as_json or len(found) < 2:
             raise
         render.console().print(render.findings_view(graph.data, found))
@@ -45,11 +45,11 @@ def data_doctor(graph: GraphOptions, model: str | None, as_json: bool) -> None:
         render.console().print(render.findings_view(dataset.name, found), render.estimate_view(needed))
 
 
-def _examined(graph: GraphOptions, model: str | None) -> tuple[Dataset, tuple[Finding, ...], Estimate]:
+def _examined(graph: GraphOptions, model: str | None) -> tuple[Dataset, Findings, Estimate]:
     with render.stages_display(2 + len(STAGES)) as begin:
         begin("reading")
         dataset = open_graph(graph)
-        found = examine(dataset, begin)
+        found = doctor(dataset, begin)
         begin("reckoning what training needs")
         if model is None and portfolio.is_default(dataset):
             return dataset, found, portfolio.needs_of_mixture(dataset)
@@ -57,7 +57,7 @@ def _examined(graph: GraphOptions, model: str | None) -> tuple[Dataset, tuple[Fi
         return dataset, found, needs(dataset, planned.config, planned.pace)
 
 
-def _print_json(found: tuple[Finding, ...], needed: Estimate | None) -> None:
+def _print_json(found: Sequence[Finding], needed: Estimate | None) -> None:
     parts = {"findings": [asdict(finding) for finding in found], "needs": needed and asdict(needed)}
     print(json.dumps(parts, ensure_ascii=False))
 

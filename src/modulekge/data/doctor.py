@@ -15,6 +15,7 @@ from modulekge.data.readers.headers import Header
 from modulekge.data.readers.layouts import files_of
 from modulekge.data.statistics import Statistics, statistics_of
 from modulekge.data.vocabulary import PLURAL, Vocabulary
+from modulekge.frames import Rows
 from modulekge.wording import counted
 
 Level = Literal["problem", "warning", "note"]
@@ -35,18 +36,28 @@ class Finding:
     what: str
     advice: str
 
+    def __str__(self) -> str:
+        return f"{self.level}: {self.what}" + (f"; {self.advice}" if self.advice else "")
 
-def examine_files(
-    path: Path, columns: Sequence[str] | None = None, header: Header = None
-) -> tuple[Finding, ...]:
+
+class Findings(Rows[Finding]):
+    """What was found in a graph, the worst first."""
+
+    kind, what = Finding, ("finding", "findings")
+
+    def __repr__(self) -> str:
+        return "\n".join([self._title(), *map(str, self)])
+
+
+def examine_files(path: Path, columns: Sequence[str] | None = None, header: Header = None) -> Findings:
     """Return what is wrong with the lines of a file of triples, or of a folder's files of splits."""
-    found = []
+    found = Findings()
     for file in [path] if path.is_file() else files_of(path):
         texts = list(problems(file, columns, _MOST + 1, header))
         found += [Finding("problem", text, "") for text in _gathered(file, texts[:_MOST])]
         if len(texts) > _MOST:
             found.append(Finding("problem", f"{file}: there are more; these are the first {_MOST}", ""))
-    return tuple(found)
+    return found
 
 
 def _gathered(file: Path, texts: Iterable[str]) -> Iterator[str]:
@@ -69,8 +80,11 @@ def _gathered(file: Path, texts: Iterable[str]) -> Iterator[str]:
 STAGES = ("counting", "comparing names", "comparing relations", "looking for compositions")
 
 
-def examine(dataset: Dataset, begin: Callable[[str], None] = lambda stage: None) -> tuple[Finding, ...]:
-    """Return everything found, the worst first; each of ``STAGES`` is told to ``begin``."""
+def doctor(dataset: Dataset, begin: Callable[[str], None] = lambda stage: None) -> Findings:
+    """Return what in a graph would spoil training or its figures, the worst first; tell ``begin`` each stage.
+
+    >>> modulekge.doctor(modulekge.open_dataset("my-graph.csv"))  # doctest: +SKIP
+    """
     found = [Finding("note", note, "") for note in dataset.notes]
     begin(STAGES[0])
     statistics = statistics_of(dataset)
@@ -81,7 +95,7 @@ def examine(dataset: Dataset, begin: Callable[[str], None] = lambda stage: None)
     found += _relations(statistics, overlaps(dataset))
     begin(STAGES[3])
     found += [*_compositions(compositions(dataset)), *_shape(statistics)]
-    return tuple(sorted(found, key=lambda finding: LEVELS.index(finding.level)))
+    return Findings(sorted(found, key=lambda finding: LEVELS.index(finding.level)))
 
 
 # By what statistics count in each split

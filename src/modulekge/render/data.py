@@ -1,5 +1,7 @@
 """Tables of data sets."""
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -58,7 +60,7 @@ def synthetic_view(graph: SyntheticGraph, totals: dict[str, dict[str, int]]) -> 
     return Group(Text(head, "bold"), table)
 
 
-def findings_view(name: str, findings: tuple[Finding, ...]) -> RenderableType:
+def findings_view(name: str, findings: Sequence[Finding]) -> RenderableType:
     """Findings with their advice, the worst first."""
     styles: dict[Level, str] = {"problem": "bold red", "warning": "yellow", "note": "dim"}
     counts = [counted(sum(finding.level == level for finding in findings), level) for level in styles]
