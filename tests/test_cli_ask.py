@@ -249,6 +249,21 @@ def test_a_compound_question_is_answered_with_its_reasons(place):
     assert not any(a["known"] for a in new["answers"])
 
 
+def test_answers_to_a_compound_question_in_a_file(place, tmp_path):
+    question, file = "?c where e0 r0 ?x and ?x r1 ?c", tmp_path / "answers.csv"
+    done = call("ask", "run", question, "-k", 3, "--out", file, cwd=place)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert "3 rows in" in done.stderr
+    kept = list(csv.DictReader(file.read_text("utf-8").splitlines()))
+    found = json.loads(call("ask", "run", question, "-k", 3, "--json", cwd=place).stdout)["answers"]
+    assert [row["name"] for row in kept] == [answer["name"] for answer in found]
+    assert [float(row["probability"]) for row in kept] == [answer["probability"] for answer in found]
+    assert all(row["because"] for row in kept)
+    again = call("ask", "run", question, "--out", file, cwd=place)
+    assert again.returncode == 2
+    assert "exists already" in again.stderr
+
+
 def test_a_wrong_word_of_a_compound_question_is_pointed_at(place):
     done = call("ask", "run", "?c where e0 r0 ?x and ?x rr1 ?c", cwd=place)
     assert done.returncode == 2

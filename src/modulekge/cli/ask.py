@@ -60,6 +60,7 @@ def ask(
     any_type: Annotated[
         bool, typer.Option("--any-type", help="Also links of types that the relation never holds.")
     ] = False,
+    out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Answer a question of several links: probabilities, and for each answer the links that speak for it.

@@ -65,16 +65,22 @@ def ask(
     new: bool,
     t_norm: str,
     any_type: bool,
+    out: Path | None,
     as_json: bool,
 ) -> None:
     """Answer a question of several links: probabilities, and for each answer the links that speak for it."""
+    _check_out(out)
     predictor = _predictor(run, graph)
     asker = Asker(predictor.run, types=_types(not any_type), predictor=predictor)
     found = asker.ask(question, k, "exclude" if new else "mark", t_norm)
     if found.probabilities == "softmax":
         advice = "" if predictor.run.elsewhere else f"; 'modulekge calibrate {run}' fits them"
         typer.echo(f"probabilities are a softmax, fitted to nothing{advice}", err=True)
-    print_found(asdict(found), lambda: render.compound_view(question, found), as_json)
+    view = render.compound_view(question, found)
+    if out:
+        give(Rows(*found._columns()), view, out, as_json=False)
+    if as_json or not out:
+        print_found(asdict(found), lambda: view, as_json)
 
 
 def links(
@@ -99,7 +105,7 @@ def links(
     total = sum(len(head) if head else heads for heads, _ in sides)
     share = 1.0 if every else affordable(predictor.run.scorer, total)
     if share < 1:
-        some = f"asking {share:.0%} of {total:,} questions, evenly drawn, for each takes long"
+        some = f"asking {round(share * total):,} of {total:,} questions, evenly drawn, for each takes long"
         typer.echo(f"{some}; --all asks all, --relation and --head fewer", err=True)
     with render.progress_display("asking", round(share * total), lambda chunk: chunk.heads) as watch:
         found = predictor.links(relation, k, watch, types, min_probability, per_relation, head or None, share)
