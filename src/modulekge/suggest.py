@@ -9,11 +9,16 @@ _AT_A_TIME = 1 << 13  # names of which the most promising are chosen
 
 
 def nearest(word: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """Return the known names that begin with ``word``, then those most like it, whatever their case."""
+    """Return the known names that begin with ``word``, then those most like it, whatever their case.
+
+    Two letters that changed places come first: a short word shares no other pair of letters with it.
+    """
     by_fold, fold = {name.casefold(): name for name in known}, word.casefold()
     begun = sorted((name for name in by_fold if fold and name.startswith(fold)), key=len)
     alike = get_close_matches(fold, _promising(fold, list(by_fold)), count, 0.6) if len(begun) < count else []
-    return [by_fold[near] for near in dict.fromkeys([*begun, *alike])][:count]
+    swapped = (fold[:i] + fold[i : i + 2][::-1] + fold[i + 2 :] for i in range(len(fold) - 1))
+    found = dict.fromkeys([*(text for text in swapped if text in by_fold), *begun, *alike])
+    return [by_fold[near] for near in found][:count]
 
 
 def _promising(word: str, names: list[str]) -> list[str]:

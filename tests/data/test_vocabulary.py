@@ -41,6 +41,12 @@ def test_a_misspelt_name_is_answered_with_the_nearest():
         WORDS.find("xyzzy")
 
 
+def test_two_letters_that_changed_places_are_seen_among_many_names():
+    names = Vocabulary("entity", ("vim", *(f"v{i}mi" for i in range(200)), *(f"vm-{i}" for i in range(200))))
+    with pytest.raises(UnknownNameError, match="did you mean 'vim'"):
+        names.find("vmi")
+
+
 def test_of_many_names_few_are_compared_with_an_unknown_one(monkeypatch):
     compared = []
 
