@@ -60,6 +60,11 @@ def _arrived(x: Float[Tensor, "*rows d"], sums: list[Float[Tensor, "*rows d"]]) 
     return found
 
 
+def reached(x: States) -> Bool[Tensor, "b v"]:
+    """Say which entities a path has joined to the head of each question: those whose state is not 0."""
+    return (x.flatten(2) != 0).any(-1).T
+
+
 def perceptron(
     x: States,
     query: Float[Tensor, "b hidden"],

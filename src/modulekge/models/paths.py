@@ -29,7 +29,7 @@ from modulekge.machine import can_compile, compiled, keep_memory, kernels
 from modulekge.models.adjacency import Adjacency
 from modulekge.models.messages import Message
 from modulekge.models.model import Model
-from modulekge.models.path_layers import States, log_degree_of, perceptron, update_reached
+from modulekge.models.path_layers import States, log_degree_of, perceptron, reached, update_reached
 from modulekge.models.scorer import Scorer
 from modulekge.models.spec import ModelSpec
 from modulekge.shapes import Ids, Scores
@@ -173,9 +173,10 @@ class Paths(Model):
         hidden = self._hidden(query.flatten(1))
         near = self._fast(perceptron, adjacency)(x, hidden, self.hidden[:, : self.d], self.output)
         prior = self.prior(relations, adjacency, arriving)
-        if len(entities) == self.n_entities:
+        if adjacency.plan is not None:
             return near + prior
-        far = F.linear(hidden.relu(), self.output)  # of those that no path reaches
+        far = F.linear(hidden.relu(), self.output)  # of those that no path reaches: of all the same bits
+        near = torch.where(reached(x), near, far)
         return far.expand(-1, adjacency.n_entities).index_copy(1, entities, near) + prior
 
     def prior(
