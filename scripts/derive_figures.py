@@ -135,9 +135,12 @@ def count(file: str, *keys: str) -> str:
 
 
 def trained_paths(data: str) -> str:
-    """The test MRR of the newest training of paths on a data set, by results/paths-h200.json."""
+    """The mean test MRR of the newest trainings of paths on a data set, by results/paths-h200.json."""
     found = json.loads((KEPT / "paths-h200.json").read_text("utf-8"))["trainings"]
-    return number([run for run in found if run["data"] == data][-1]["test"]["mrr"], 3)
+    found = [run for run in found if run["data"] == data]
+    newest = [run["test"]["mrr"] for run in found if run["commit"] == found[-1]["commit"]]
+    seeds = ("one seed", "two seeds", "three seeds")[len(newest) - 1]
+    return f"{number(fmean(newest), 3)} ({seeds})"
 
 
 def mixture(data: str, metric: str = "mrr", digits: int = 3) -> str:

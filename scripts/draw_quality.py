@@ -2,6 +2,7 @@
 
 import json
 import sys
+from itertools import groupby
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -30,11 +31,12 @@ def points(data: str) -> list[Point]:
         runs = [read(str(path)) for path in (RESULTS / "studies").glob(f"{data}-{model}-seed*.json")]
         minutes = min(run["train_seconds"] for run in runs) / 60
         found.append(("embedding", model, minutes, fmean(run["both"]["mrr"] for run in runs)))
-    found += [
-        ("paths", "Paths", run["train_seconds"] / 60, run["test"]["mrr"])
-        for run in read("paths-h200.json")["trainings"]
-        if run["data"] == data and "stopped" not in run
+    runs = [
+        run for run in read("paths-h200.json")["trainings"] if run["data"] == data and "stopped" not in run
     ]
+    for _, same in groupby(runs, key=lambda run: (run["commit"], run["passes"])):
+        seconds, ranks = zip(*((run["train_seconds"], run["test"]["mrr"]) for run in same), strict=True)
+        found.append(("paths", "Paths", min(seconds) / 60, fmean(ranks)))
     found += [
         ("mixture", "train --minutes", run["seconds"] / 60, run["mixture"]["test"]["mrr"])
         for run in read("mixtures.json")
