@@ -41,7 +41,8 @@ def run(name: str) -> Any:
     notebook = read(name)
     paths = filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")])
     threads, plots = {"OMP_NUM_THREADS": "1"}, {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
-    os.environ |= threads | plots | {"PYTHONPATH": os.pathsep.join(paths)}  # more threads round otherwise
+    os.environ |= threads | plots | transcripts.ROUNDING  # more threads round otherwise
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
     with tempfile.TemporaryDirectory() as folder:
         if name in READS:
             (Path(folder) / ".data").mkdir()

@@ -45,6 +45,8 @@ _MEASURED = re.compile(
     r"(?:-?\d[\d,]*(?:\.\d+)? ?(?:s|ms|min|h|days?|GiB|MiB|seconds?|minutes?|hours?)\b ?)+"
 )
 _NEAR, _NEARLY = 0.05, 0.02  # shares of a number, or this much: a probability, a score
+# With which every x86 processor that has AVX2 rounds alike: a training goes another way after any difference
+ROUNDING = {"ATEN_CPU_CAPABILITY": "avx2", "MKL_CBWR": "COMPATIBLE", "ONEDNN_MAX_CPU_ISA": "AVX2"}
 
 
 @dataclass(frozen=True)
@@ -177,7 +179,7 @@ def _near(a: float, b: float, percent: bool) -> bool:
 
 def _trained(words: list[str]) -> str:
     """Train with two threads, whatever is around: another number of them rounds otherwise."""
-    environment = {**_environment(), "OMP_NUM_THREADS": "2"}
+    environment = {**_environment(), **ROUNDING, "OMP_NUM_THREADS": "2"}
     command = [sys.executable, "-m", "modulekge", *words]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     return str(subprocess.run(command, check=True, env=environment, **pipes).stdout)
