@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 Fact = tuple[str, str, str]
-RELEASES = ("bullseye", "bookworm", "trixie")
+RELEASES = ("bullseye", "bookworm", "trixie", "forky")
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 # Fields of the index that name other packages; a name may be followed by a version, and by alternatives
 PACKAGES = {

@@ -1,4 +1,4 @@
-"""A real future: trained on one release of a distribution, compared with the next."""
+"""A real future: learned from the releases of a distribution, compared with the next."""
 
 import json
 from collections import Counter
@@ -32,11 +32,11 @@ from modulekge.studies.releases import (
     by_neighbours,
     by_popularity,
 )
-from modulekge.studies.steps import Step
+from modulekge.studies.steps import Step, Steps
 
 NAME = "debian"
 MINUTES = 7.0  # for each of two trainings
-RELEASES = ("bullseye", "bookworm", "trixie")
+RELEASES = ("bullseye", "bookworm", "trixie", "forky")
 GRAPHS = Path(".data/graphs")
 SHARE = 10  # one source in so many is what runs are trained on
 LOOKED_AT = (100, 1000)
@@ -99,7 +99,7 @@ class Future:
 
 
 def read_releases(folder: Path) -> list[Release]:
-    """Read the three releases, or say what makes their files."""
+    """Read the releases, oldest first, or say what makes their files."""
     files = [folder / f"debian-{name}.tsv" for name in RELEASES]
     for file in files:
         if not file.exists():
@@ -124,12 +124,13 @@ def write_future(found: Future, path: Path) -> None:
 
 
 def predict_future(releases: Iterable[Release], runs: Path, minutes: float) -> Future:
-    """Predict the last of three releases from those before it, and look at it once."""
-    first, old, following = releases
+    """Predict the last of four releases from those before it, and look at it once."""
+    first, second, old, following = releases
     part, later = old.part(SHARE), following.part(SHARE)
     run, paths = (trained(part, model, runs / f"debian-{model}", minutes) for model in ("ModulE-RC", "Paths"))
     ways = {
-        "the step before": Step.between(first, old).predict(old),
+        "the two steps before": Steps.between(first, second, old).predict(),
+        "the step before": Step.between(second, old).predict(old),
         f"links of ModulE-RC, 1 source of {SHARE}": by_run(run),
         "most popular tails": by_popularity(old),
         _SCORED: by_neighbours(old),
@@ -144,7 +145,8 @@ def predict_future(releases: Iterable[Release], runs: Path, minutes: float) -> F
             for each in (run, paths)
         },
         releases={
-            r.name: {"packages": len(r.sources), "links": len(r.links)} for r in (first, old, following)
+            r.name: {"packages": len(r.sources), "links": len(r.links)}
+            for r in (first, second, old, following)
         },
         added={"between known": len(old.added_by(following)), "touching new": _touching_new(old, following)},
         ways=tuple(compared(name, found, following, name != _SCORED) for name, found in ways.items()),
