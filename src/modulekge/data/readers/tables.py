@@ -55,7 +55,14 @@ def together(graphs: Sequence[Graph]) -> Graph:
 
 def rows_of(table: pa.Table) -> list[tuple[str, str, str]]:
     """Return the triples of a table, row by row."""
-    return list(zip(*(table[role].to_pylist() for role in ROLES), strict=True))
+    return list(zip(*(_names(table[role]) for role in ROLES), strict=True))
+
+
+def _names(column: pa.ChunkedArray) -> Iterator[str]:
+    """Yield the names in a column's cells; each distinct one becomes a string once."""
+    for chunk in column.chunks:
+        names = chunk.dictionary.to_pylist()
+        yield from map(names.__getitem__, _indices(chunk).tolist())
 
 
 def gathered(rows: Iterable[tuple[str, str, str]]) -> pa.Table:
@@ -77,8 +84,13 @@ def numbered(columns: Sequence[pa.ChunkedArray]) -> tuple[pa.Array, Int[Tensor, 
     """Return the distinct names of columns laid end to end, in order, and which of them each cell holds."""
     chunks = [chunk for column in columns for chunk in column.chunks]
     unified = pa.chunked_array(chunks, NAMES).unify_dictionaries()
-    ids = [torch.utils.dlpack.from_dlpack(chunk.indices).clone() for chunk in unified.chunks]
-    return unified.chunk(0).dictionary, torch.cat(ids)
+    return unified.chunk(0).dictionary, torch.cat([_indices(chunk).clone() for chunk in unified.chunks])
+
+
+def _indices(chunk: pa.DictionaryArray) -> Int[Tensor, " cells"]:
+    """Return which of the distinct names each cell holds."""
+    found: Tensor = torch.utils.dlpack.from_dlpack(chunk.indices)
+    return found
 
 
 def distinct(table: pa.Table) -> Iterator[pa.Array]:
