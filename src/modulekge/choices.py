@@ -8,7 +8,7 @@ PICTURES = (".png", ".svg")
 SEARCH_SPACES = ("paper", "wide", "paths")
 STUDIES = (
     "results", "ablation", "relations", "size", "convergence", "extended", "best", "interpretations", "paths",
-    "debian",
+    "debian", "debian-forky",
 )  # fmt: skip
 SYNTHETIC_PATTERNS = ("symmetric", "inverse", "composed", "hierarchical", "random")
 T_NORMS = ("product", "godel", "lukasiewicz")

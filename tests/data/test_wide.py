@@ -133,6 +133,27 @@ def test_tables_of_a_folder_or_a_list_are_one_graph(tmp_path):
     assert sum(len(dataset[split]) for split in ("train", "valid", "test")) == len(every)
 
 
+def test_a_chosen_column_may_be_in_one_of_several_tables(tmp_path):
+    (tmp_path / "films.csv").write_text("film,by,cast\nAlien,Scott,Ann; Bo\nHeat,Mann,Bo\n")
+    (tmp_path / "people.csv").write_text("name,born\nAnn,Rome\n")
+    cast = {("Alien", "cast", "Ann"), ("Alien", "cast", "Bo"), ("Heat", "cast", "Bo")}
+    rest = {("Alien", "by", "Scott"), ("Heat", "by", "Mann"), ("Ann", "born", "Rome")}
+    tables = [tmp_path / "films.csv", tmp_path / "people.csv"]
+    for source in (tmp_path, tables, tables[::-1]):
+        assert facts_of(source, ["*", "*cast[;]"]) == cast | rest
+        assert facts_of(source, ["*cast[;]"]) == cast
+        assert facts_of(source, ["*cast[;]", "*born"]) == cast | {("Ann", "born", "Rome")}
+        with pytest.raises(DataError, match="no column 'cats'; did you mean cast"):
+            facts_of(source if source != tables[::-1] else tables[:1], ["*", "*cats[;]"])
+    assert facts_of(tables[0], ["*cast[;]"]) == cast
+
+
+def test_a_column_whose_cells_hold_several_values_is_said_to_be_cut(tmp_path):
+    rows = [{"film": f"f{i}", "by": f"d{i % 3}", "cast": f"a{i % 7}; a{i % 9}; a{i % 11}"} for i in range(40)]
+    (note,) = read_facts(rows, ["*"]).notes
+    assert note.endswith("nowhere else, but what is between ';' does: *cast[;] among the columns takes it")
+
+
 def test_what_is_wrong_with_a_table_of_a_folder_is_said(tmp_path):
     written(tmp_path / "films.csv")
     (tmp_path / "pairs.csv").write_text("a,b\nAlien,Heat\n")

@@ -93,9 +93,9 @@ def reproduce(
         os.environ[DATA_VARIABLE] = os.pathsep.join(
             filter(None, [str(data_dir.absolute()), os.environ.get(DATA_VARIABLE)])
         )
-    chosen = one_of("study", study, {**STUDIES, future.NAME: None})
+    chosen = one_of("study", study, {**STUDIES, **dict.fromkeys(future.FUTURES)})
     if chosen is None:
-        _reproduce_future(stored_only, retrain, minutes, results, runs, out)
+        _reproduce_future(study, stored_only, retrain, minutes, results, runs, out)
         return
     many_seeds = _MOST_SEEDS if stored_only else 1
     cells = chosen.cells(dataset or (), models or (), seeds or many_seeds, quick)
@@ -120,12 +120,18 @@ def reproduce(
 
 
 def _reproduce_future(
-    stored_only: bool, retrain: Path | None, minutes: float, results: Path, runs: Path, out: Path | None
+    study: str,
+    stored_only: bool,
+    retrain: Path | None,
+    minutes: float,
+    results: Path,
+    runs: Path,
+    out: Path | None,
 ) -> None:
     """Show what was predicted of the next release, and what came of it: as stored, or trained now."""
     if retrain:
         results, runs = retrain / "results", retrain / "runs"
-    path = results / f"{future.NAME}.json"
+    path = results / f"{study}.json"
     found = future.read_future(path)
     if found:
         advice = "" if retrain else "; --retrain FOLDER trains anew"
@@ -134,10 +140,10 @@ def _reproduce_future(
         raise RunError(f"{path}: is not there; the same command without --render makes it")
     else:
         print(f"nothing stored in {path}: two runs are trained now, each for {_each(minutes):g} minutes")
-        found = future.predict_future(future.read_releases(future.GRAPHS), runs, _each(minutes))
+        found = future.predict_future(future.read_releases(future.GRAPHS, study), runs, _each(minutes))
         future.write_future(found, path)
     if out:
-        page = out / f"{future.NAME}.md"
+        page = out / f"{study}.md"
         out.mkdir(parents=True, exist_ok=True)
         before = page.read_text("utf-8") if page.exists() else future.PAGE
         write_file(page, future.written_into(before, found))

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 from modulekge.data.compositions import Composition, compositions
 from modulekge.data.dataset import Dataset
 from modulekge.data.overlaps import Likeness, Overlap, overlaps
+from modulekge.data.readers.columns import BETWEEN
 from modulekge.data.readers.files import problems
 from modulekge.data.readers.headers import Header
 from modulekge.data.readers.layouts import files_of
@@ -23,7 +24,6 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 _MOST = 100  # lines of a file that are told
 _FEW = 5  # findings of one kind that are told one by one
 _NUMBER = re.compile(r"[-+]?[\d.,:/ -]*\d[\d.,:/ %-]*")  # or a date
-_BETWEEN = (";", "|", ",")  # values of a cell
 _MANY_NUMBERS, _MANY_CELLS, _KNOWN_PARTS = 0.8, 0.1, 0.5  # shares of what a relation leads to
 _TOLD = 40  # characters of a name
 
@@ -168,7 +168,7 @@ def _cells(dataset: Dataset) -> Iterator[Finding]:
             share = f"{len(numbers) / len(texts):.0%} of what it leads to is numbers or dates"
             what = f"{relations[relation]}: {share} ({_told(numbers)}), which are names here, equal or not"
             yield Finding("note", what, "leave it out, or write ranges, unless equal ones mean one thing")
-        for mark in _BETWEEN:
+        for mark in BETWEEN:
             several = [text for text in texts if mark in text]
             parts = [part.strip() for text in several for part in text.split(mark)]
             if len(several) >= max(_FEW, _MANY_CELLS * len(texts)) and (

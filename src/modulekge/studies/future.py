@@ -1,4 +1,4 @@
-"""A real future: learned from the releases of a distribution, compared with the next."""
+"""A real future: trained on one release of a distribution, compared with the next."""
 
 import json
 from collections import Counter
@@ -32,11 +32,14 @@ from modulekge.studies.releases import (
     by_neighbours,
     by_popularity,
 )
-from modulekge.studies.steps import Step, Steps
+from modulekge.studies.steps import Step
 
-NAME = "debian"
 MINUTES = 7.0  # for each of two trainings
-RELEASES = ("bullseye", "bookworm", "trixie", "forky")
+# Studies by name: the releases that are learned from, and the one they are compared with
+FUTURES = {
+    "debian": ("bullseye", "bookworm", "trixie"),
+    "debian-forky": ("bookworm", "trixie", "forky"),
+}
 GRAPHS = Path(".data/graphs")
 SHARE = 10  # one source in so many is what runs are trained on
 LOOKED_AT = (100, 1000)
@@ -98,9 +101,9 @@ class Future:
         return f"{self.date}, {self.commit}, {self.device}"
 
 
-def read_releases(folder: Path) -> list[Release]:
-    """Read the releases, oldest first, or say what makes their files."""
-    files = [folder / f"debian-{name}.tsv" for name in RELEASES]
+def read_releases(folder: Path, study: str) -> list[Release]:
+    """Read the three releases of a study, or say what makes their files."""
+    files = [folder / f"debian-{name}.tsv" for name in FUTURES[study]]
     for file in files:
         if not file.exists():
             raise DataError(f"{file}: is not there; 'python scripts/build_graphs.py {folder}' makes it")
@@ -124,13 +127,14 @@ def write_future(found: Future, path: Path) -> None:
 
 
 def predict_future(releases: Iterable[Release], runs: Path, minutes: float) -> Future:
-    """Predict the last of four releases from those before it, and look at it once."""
-    first, second, old, following = releases
+    """Predict the last of three releases from those before it, and look at it once."""
+    first, old, following = releases
     part, later = old.part(SHARE), following.part(SHARE)
-    run, paths = (trained(part, model, runs / f"debian-{model}", minutes) for model in ("ModulE-RC", "Paths"))
+    run, paths = (
+        trained(part, model, runs / f"debian-{old.name}-{model}", minutes) for model in ("ModulE-RC", "Paths")
+    )
     ways = {
-        "the two steps before": Steps.between(first, second, old).predict(),
-        "the step before": Step.between(second, old).predict(old),
+        "the step before": Step.between(first, old).predict(old),
         f"links of ModulE-RC, 1 source of {SHARE}": by_run(run),
         "most popular tails": by_popularity(old),
         _SCORED: by_neighbours(old),
@@ -145,8 +149,7 @@ def predict_future(releases: Iterable[Release], runs: Path, minutes: float) -> F
             for each in (run, paths)
         },
         releases={
-            r.name: {"packages": len(r.sources), "links": len(r.links)}
-            for r in (first, second, old, following)
+            r.name: {"packages": len(r.sources), "links": len(r.links)} for r in (first, old, following)
         },
         added={"between known": len(old.added_by(following)), "touching new": _touching_new(old, following)},
         ways=tuple(compared(name, found, following, name != _SCORED) for name, found in ways.items()),

@@ -3,21 +3,16 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from math import log, log1p
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from modulekge.answers.triples import Named
-from modulekge.studies.releases import LINKS, MOST, Need, Predicted, Release, best
+from modulekge.studies.releases import MOST, Need, Predicted, Release, best
 
 _FEW = 5  # sources of which packages moved alike, that others may follow
 _STEPS, _RATE = 150, 0.1
-_ALL = 1 << 18  # predictions of a step
-_LEAST, _MOST = 0.02, 1 - 1e-6  # probability of a move whose outcome teaches something
-_DECAY = 5.0  # of the squares of weights, times half
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,84 +72,6 @@ class Step:
             for chance, place in zip(top.values.tolist(), top.indices.tolist(), strict=True)
         )
         return best(((p, link) for p, link in found if p >= 0 and link[0] != link[2]), most)
-
-
-@dataclass(frozen=True, eq=False)
-class Steps:
-    r"""$P = \sigma(b + \langle w, z \rangle)$ of what the last step predicts, $z$ saying more of each link.
-
-    Learned from what the step before that one had predicted, and what became of it: who stayed behind once
-    moves less readily, and a package may be gone. $z$ has the log-odds of the step, by which other relation
-    the package has that name already (a suggestion becomes a recommendation), how many packages need this
-    one or another of its source, and how much it and its source changed in the step.
-    """
-
-    step: Step
-    last: tuple[Release, Release]
-    mean: Float[Tensor, " z"]
-    deviation: Float[Tensor, " z"]
-    weights: Float[Tensor, " z"]
-    bias: Float[Tensor, ""]
-
-    @classmethod
-    def between(cls, first: Release, second: Release, old: Release) -> "Steps":
-        """Learn from two steps: from the first how to trust the second."""
-        inputs, links = _about(Step.between(first, second), first, second)
-        came = torch.tensor([link in old.links for link in links], dtype=torch.float64)
-        mean, deviation = inputs.mean(0), inputs.std(0).clamp(min=1e-9)
-        weights, bias = _logistic((inputs - mean) / deviation, came)
-        return cls(Step.between(second, old), (second, old), mean, deviation, weights, bias)
-
-    def predict(self, most: int = MOST) -> Predicted:
-        """Return the links that packages of the last release most probably gain in the next one."""
-        inputs, links = _about(self.step, *self.last)
-        chances = ((inputs - self.mean) / self.deviation @ self.weights + self.bias).sigmoid()
-        return best(zip(chances.tolist(), links, strict=True), most)
-
-
-def _about(step: Step, before: Release, release: Release) -> tuple[Float[Tensor, "m z"], list[Named]]:
-    """Return what is known of each link that a step predicts, and the links."""
-    found = [(min(p, _MOST), link) for p, link in step.predict(release, _ALL) if p >= _LEAST]
-    changes = Counter(head for head, _, _ in release.links.keys() ^ before.links.keys())
-    needed = Counter(tail for _, _, tail in release.links)
-    by_source: dict[str, Counter[str]] = defaultdict(Counter)
-    for package, source in release.sources.items():
-        by_source[source].update(changes=changes[package], needed=needed[package])
-    rows = []
-    for p, (package, relation, tail) in found:
-        odds, own = log(p / (1 - p)), by_source[release.sources[package]]
-        has = [(other, tail) in release.needs[package] for other in LINKS]
-        switch = [had and relation == asked for had in has for asked in LINKS]
-        sizes = changes[package], own["changes"], needed[package], own["needed"]
-        rows.append(
-            [
-                odds,
-                p,
-                *switch,
-                *(odds * each for each in switch),
-                *map(log1p, sizes),
-                package not in before.sources,
-            ]
-        )
-    return torch.tensor(rows, dtype=torch.float64), [link for _, link in found]
-
-
-def _logistic(
-    inputs: Float[Tensor, "m z"], came: Float[Tensor, " m"]
-) -> tuple[Float[Tensor, " z"], Float[Tensor, ""]]:
-    """Return weights and bias of the least cross-entropy and squares of the weights."""
-    weights, bias = (inputs.new_zeros(shape).requires_grad_() for shape in ((inputs.shape[1],), ()))
-    optimizer = torch.optim.LBFGS([weights, bias], max_iter=_STEPS, line_search_fn="strong_wolfe")
-
-    def loss() -> Tensor:
-        optimizer.zero_grad()
-        odds = inputs @ weights + bias
-        total = (softplus(odds) - came * odds).sum() + _DECAY * weights.square().sum()
-        total.backward()
-        return total
-
-    optimizer.step(loss)
-    return weights.detach(), bias.detach()
 
 
 def _fitted(

@@ -1,13 +1,18 @@
 """Which three columns of a table are head, relation and tail."""
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
-from modulekge.data.readers.tables import ROLES
+from modulekge.data.readers.tables import ROLES, Graph
 from modulekge.errors import DataError
 from modulekge.suggest import nearest
 
+Table = TypeVar("Table")
+
 COLUMNS = "--columns (columns= in Python)"  # what chooses them
+BETWEEN = ";|,"  # what may stand between the values of a cell
 EVERY = "*"  # after the column of heads, or for itself after the first one: each other one is a relation
 # A column that is a relation, and what is between values in its cells
 _CHOSEN = re.compile(r"\*(.+?)(?:\[(.+)\])?")
@@ -20,6 +25,17 @@ _WORDS = {
 }
 _ROLE = {word: role for role, words in _WORDS.items() for word in words.split()}
 _SUFFIX = re.compile(r"[ _-]?(id|name|label|iri|uri|type)$")
+
+
+class NoColumnError(DataError):
+    """A column that was chosen and is not there."""
+
+    def __init__(self, place: str, column: str, titles: Sequence[str]) -> None:
+        self.column, self.near = column, nearest(column, titles)
+        advice = (
+            f"did you mean {' or '.join(self.near)}?" if self.near else f"the columns are {listed(titles)}"
+        )
+        super().__init__(f"{place}: no column {column!r}; {advice}")
 
 
 def known_places(titles: Sequence[str]) -> dict[str, int] | None:
@@ -42,9 +58,34 @@ def named_columns(columns: str | Sequence[str | int] | None) -> list[str] | None
 
 def is_wide(columns: Sequence[str] | None) -> bool:
     """Say whether a column of heads is chosen, or the first is, and all or some others are relations."""
-    if not columns or (len(columns) == 1 and columns[0] != EVERY):
+    if not columns or (len(columns) == 1 and not columns[0].startswith(EVERY)):
         return False
     return all(column.startswith(EVERY) for column in columns[1:])
+
+
+def read_each(
+    tables: Sequence[Table],
+    read: Callable[[Table, Sequence[str] | None], Graph],
+    columns: Sequence[str] | None,
+) -> dict[int, Graph]:
+    """Read tables that are one graph, by their place; a relation's column may be missing, but not in all."""
+    graphs: dict[int, Graph] = {}
+    absent: dict[str, list[NoColumnError]] = defaultdict(list)
+    for i, table in enumerate(tables):
+        chosen = columns
+        while chosen is columns or is_wide(chosen):  # else nothing of this table is asked for
+            try:
+                graphs[i] = read(table, chosen)
+                break
+            except NoColumnError as error:
+                absent[error.column].append(error)
+                rest = [each for each in chosen or () if error.column not in relations_of([each])]
+                if len(rest) == len(chosen or ()):  # it names the heads
+                    raise
+                if len(absent[error.column]) == len(tables):
+                    raise max(absent[error.column], key=lambda each: len(each.near)) from None
+                chosen = rest
+    return graphs
 
 
 def head_of(columns: Sequence[str]) -> str:
@@ -91,9 +132,7 @@ def place_of(place: str, titles: Sequence[str], column: str, numbered: bool) -> 
             raise DataError(f"{place}: no column {column}; there are {len(titles)}, counted from 1")
         return int(column) - 1
     if column not in titles:
-        near = nearest(column, titles)
-        advice = f"did you mean {' or '.join(near)}?" if near else f"the columns are {listed(titles)}"
-        raise DataError(f"{place}: no column {column!r}; {advice}")
+        raise NoColumnError(place, column, titles)
     if list(titles).count(column) > 1:
         raise DataError(f"{place}: more than one column {column!r}; choose by number, such as 1,3,2")
     return list(titles).index(column)
@@ -112,10 +151,12 @@ def undecided(place: str, titles: Sequence[str]) -> DataError:
     """Say what the columns are and how to choose three of them."""
     if not titles:
         return DataError(f"{place}: no columns; expected three, of head, relation and tail")
+    some = titles[len(titles) // 2]
     return DataError(
         f"{place}: which of the {len(titles)} columns {listed(titles)} are head, relation and tail? "
         f"choose with {COLUMNS}, by name or number, such as 1,2,3; where each column is a property, name the "
-        f"one that says of what: '{titles[0]},{EVERY}', or some: '{titles[0]},{EVERY}{titles[-1]}'"
+        f"one that says of what: '{titles[0]},{EVERY}', or some: '{titles[0]},{EVERY}{some}'; "
+        f"'{EVERY}{some}[;]' makes a fact of each value between semicolons"
     )
 
 

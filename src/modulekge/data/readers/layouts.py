@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from modulekge.data.readers.columns import read_each
 from modulekge.data.readers.delimited import Form, form_of, read_text
 from modulekge.data.readers.files import ENDINGS, TEXT_ENDINGS, read_file
 from modulekge.data.readers.headers import Header
@@ -132,17 +133,17 @@ def _tables(folder: Path) -> list[Path]:
 def _read_tables(
     folder: Path, tables: Sequence[Path], columns: Sequence[str] | None, header: Header
 ) -> Graph:
-    graphs = [read_file(path, columns, header) for path in tables]
-    blank = [path.name for path, graph in zip(tables, graphs, strict=True) if graph.blank]
+    graphs = read_each(tables, lambda path, chosen: read_file(path, chosen, header), columns)
+    blank = [tables[i].name for i, graph in graphs.items() if graph.blank]
     if len(blank) > 1:
         raise DataError(
             f"{folder}: {blank[0]} and {blank[1]} both have blank nodes, which may have one name and be two; "
             "write both into one file"
         )
-    found = together(graphs)
+    found = together([*graphs.values()])
     if len(tables) == 1:
         return found
-    said = f"{folder}: read as one graph: {', '.join(path.name for path in tables)}"
+    said = f"{folder}: read as one graph: {', '.join(tables[i].name for i in graphs)}"
     return replace(found, notes=(said, *found.notes))
 
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from modulekge.data.readers.columns import COLUMNS, is_wide, titled_places
+from modulekge.data.readers.columns import COLUMNS, is_wide, read_each, titled_places
 from modulekge.data.readers.edges import read_edges
 from modulekge.data.readers.files import read_file
 from modulekge.data.readers.labels import TextKind
@@ -53,7 +53,11 @@ def read_tabular(source: Tabular, columns: Sequence[str] | None = None) -> Graph
     ``columns`` are those of head, relation and tail, by name or number, where there are more or other ones.
     """
     if isinstance(source, list | tuple) and source and all(map(_is_table, source)):
-        return together([_read_one(f"table {i}", part, columns) for i, part in enumerate(source, start=1)])
+        tables = list(enumerate(source, start=1))
+        graphs = read_each(
+            tables, lambda each, chosen: _read_one(f"table {each[0]}", each[1], chosen), columns
+        )
+        return together([*graphs.values()])
     if not isinstance(source, Mapping):
         return _read_one(where_is(source), source, columns)
     splits = {stems[0]: source[key] for stems in STEMS for key in stems if key in source}

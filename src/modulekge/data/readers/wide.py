@@ -10,13 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from modulekge.data.readers.columns import EVERY, head_of, place_of, relations_of, undecided
+from modulekge.data.readers.columns import BETWEEN, EVERY, head_of, place_of, relations_of, undecided
 from modulekge.data.readers.delimited import titled_text
 from modulekge.data.readers.tables import Graph, gathered
 from modulekge.errors import DataError
 
 _ENOUGH = 20  # cells of a column from which its names may be of no use
 _ALONE = 0.95  # share of them that stand nowhere else
+_SEVERAL, _AGAIN = 1.5, 1.5  # values in a cell, and times that each stands there, on average
 _CALLED = ("name", "label")  # titles of a column that says what things are called, where it says nothing else
 
 
@@ -101,12 +102,22 @@ def _graph(
     called = [title for title in useless if title.casefold() in _CALLED][:1]
     notes = [
         f"{where}: column {title!r} {'gives the labels' if title in called else 'is left out'}: "
-        f"{share:.0%} of its cells stand nowhere else"
+        f"{share:.0%} of its cells stand nowhere else{_to_cut(title, triples)}"
         for title, share in useless.items()
     ]
     labels = {name: text for name, title, text in reversed(triples) if title in called}
     facts = gathered(triple for triple in triples if triple[1] not in useless)
     return Graph((facts,), labels=labels, notes=tuple(notes))
+
+
+def _to_cut(title: str, triples: Sequence[tuple[str, str, str]]) -> str:
+    """Say how to cut the cells of a column, where what stands between some mark is met again."""
+    cells = [tail for _, relation, tail in triples if relation == title]
+    for mark in BETWEEN:
+        parts = [part.strip() for cell in cells for part in cell.split(mark)]
+        if len(parts) >= _SEVERAL * len(cells) and len(parts) >= _AGAIN * len(set(parts)):
+            return f", but what is between {mark!r} does: *{title}[{mark}] among the columns takes it"
+    return ""
 
 
 def _head(place: str, head: str, given: Any) -> str:
