@@ -159,11 +159,12 @@ def test_the_reference_has_every_public_name():
 
 
 @pytest.mark.integration
-def test_the_page_of_commands_is_what_the_program_says(tmp_path):
-    script = ROOT / "scripts" / "list_commands.py"
-    subprocess.run([sys.executable, script, tmp_path / "commands.md"], check=True)
-    again = f"run: python {script.relative_to(ROOT)} docs/commands.md"
-    assert (tmp_path / "commands.md").read_text() == (ROOT / "docs" / "commands.md").read_text(), again
+@pytest.mark.parametrize("name", ["commands", "settings"])
+def test_a_page_that_is_made_of_the_program_is_what_it_says(tmp_path, name):
+    script, page = ROOT / "scripts" / f"list_{name}.py", f"{name}.md"
+    subprocess.run([sys.executable, script, tmp_path / page], check=True)
+    again = f"run: python {script.relative_to(ROOT)} docs/{page}"
+    assert (tmp_path / page).read_text() == (ROOT / "docs" / page).read_text(), again
 
 
 @pytest.mark.integration

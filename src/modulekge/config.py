@@ -25,7 +25,7 @@ Count = Annotated[int, 0, 1_000_000]
 class ModelConfig:
     """Which row, at which size, started how. Words left empty are the named row's."""
 
-    name: str = "ModulE-HH"
+    name: str = "ModulE-HH"  # of a row of the table, or of one of your own
     k: Annotated[int, 1, 1 << 20] = 128  # blocks: the paper's embedding multiplier
     parametrization: Literal["normalised", "exponential", "angles"] = "normalised"  # of unit elements
     reciprocal: Literal["own", "tied"] = "own"  # heads are asked for with relations of their own, or adjoints
@@ -33,18 +33,18 @@ class ModelConfig:
     vector_scale: Annotated[float, 1e-6, 1e6] = 1.0  # of numbers that parametrize unit elements, likewise
     bias: bool = False  # each entity adds a learned number to its scores
     score_weights: tuple[float, ...] = ()  # where the learned weights of a score start; empty: at its own
-    scalar: str = ""
-    vector: str = ""
-    scaling: str = ""
-    rotation: str = ""
-    score: str = ""
+    scalar: str = ""  # S of a row of your own
+    vector: str = ""  # its V
+    scaling: str = ""  # its T_S
+    rotation: str = ""  # its T_V
+    score: str = ""  # how what was moved is compared with the tail
 
 
 @dataclass(frozen=True)
 class LossConfig:
     """What is minimised: over which candidates, with which answers, how weighted."""
 
-    kind: Literal["softmax", "logistic", "self-adversarial"] = "softmax"
+    kind: Literal["softmax", "logistic", "self-adversarial"] = "softmax"  # of the loss
     candidates: Literal["all", "sampled", "shared"] = "all"  # entities, or negatives per question or batch
     negatives: Annotated[int, 1, 1 << 20] = 256  # how many are sampled; those known to be true are left out
     targets: Literal["one", "all"] = "one"  # a triple's tail, or all known tails of (head, relation): KvsAll
@@ -63,13 +63,13 @@ class RegularizerConfig:
     N3 is p = 3 and F2 p = 2 with equal rates; DURA is p = 2, relation = 0, moved = head = tail.
     """
 
-    weight: Rate = 0.05
-    head: Rate = 2.0
-    relation: Rate = 0.5
-    tail: Rate = 2.0
-    moved: Rate = 0.0
-    p: Annotated[int, 2, 6] = 3
-    form: Literal["power", "rooted", "G"] = "power"
+    weight: Rate = 0.05  # lambda, of all of it
+    head: Rate = 2.0  # lambda_1
+    relation: Rate = 0.5  # lambda_2
+    tail: Rate = 2.0  # lambda_3
+    moved: Rate = 0.0  # mu, of heads and tails that a relation has moved
+    p: Annotated[int, 2, 6] = 3  # the power, or the root
+    form: Literal["power", "rooted", "G"] = "power"  # G: sum |x|^p, its p-th root, or the paper's formula
 
 
 @dataclass(frozen=True)
@@ -108,11 +108,11 @@ class RerankConfig:
 class TrainConfig:
     """How it is minimised, on what, and when to stop."""
 
-    epochs: Annotated[int, 1, 1_000_000] = 100
+    epochs: Annotated[int, 1, 1_000_000] = 100  # at most
     parts: Annotated[int, 1, 1_000_000] = 1  # epochs that make one pass over the questions
-    batch: Annotated[int, 1, 1 << 24] = 500
-    optimizer: Literal["adagrad", "adam"] = "adagrad"
-    lr: Annotated[float, LEAST_RATE, 1e3] = 0.1
+    batch: Annotated[int, 1, 1 << 24] = 500  # questions of a step
+    optimizer: Literal["adagrad", "adam"] = "adagrad"  # PyTorch's
+    lr: Annotated[float, LEAST_RATE, 1e3] = 0.1  # the learning rate
     beta2: Annotated[float, 0, 0.99999] = 0.999  # by which Adam's mean of squares fades
     schedule: Literal["constant", "cosine"] = "constant"  # of the rate over all epochs
     warmup: Share = 0.0  # share of the training over which the rate rises to its full height
@@ -123,8 +123,8 @@ class TrainConfig:
     ema: Annotated[float, 0, 0.9999] = 0.0  # a: a mean of weights is kept, a mean + (1 - a) weights
     eval_every: Annotated[int, 1, 1_000_000] = 5  # epochs from one validation to the next
     patience: Count = 0  # validations without a better valid MRR before stopping; 0: never stop early
-    seed: Annotated[int, 0, 2**32 - 1] = 0
-    device: str = "auto"
+    seed: Annotated[int, 0, 2**32 - 1] = 0  # of all that is drawn
+    device: str = "auto"  # or cpu, cuda, cuda:1, ...
     shards: Annotated[int, 0, 1 << 20] = 0  # processes that hold the entities between them; 0: all
     precision: Literal["float32", "tf32", "bfloat16"] = "float32"  # of matrix products
 

@@ -84,9 +84,15 @@ def test_stopped_it_mixes_what_there_is_and_the_same_call_goes_on(family, planne
 
     tried = run_trials(planned, family, out, watch, lambda: len(begun) > 0)
     assert [each.model for each in tried] == begun == [ROWS[0]]
+    mix_runs(runs_of(tried), out)
+    portfolio.check_place(out)  # a mixture whose trials are kept may be made anew
     more = run_trials(planned, family, out, watch)
     assert epochs(more)[ROWS[0]] >= epochs(tried)[ROWS[0]] and len(more) == len(ROWS) + 1
+    portfolio.clear_place(out)
     run, _ = mix_runs(runs_of(more[:1]), out)
+    portfolio.remove_trials(out)
+    with pytest.raises(RunError, match="exists already; choose another --out"):
+        portfolio.check_place(out)
     assert len(run.members) == 1 and modulekge.evaluate(run).both["mrr"] > 0
 
 

@@ -158,6 +158,25 @@ class Predictor(Shown):
         """Return how many entities are of a type that may answer a question."""
         return int(self.type_constraints.allowed(self._ids(question).other).sum())
 
+    def doubts(self, question: Question) -> list[str]:
+        """Return why a question may have no answer: nothing like it has one, or its only one is known."""
+        dataset, ids = self.run.dataset, self._ids(question)
+        if ids.for_relations or dataset.untrained(ids.head):
+            return []
+        name, relation = dataset.entities.label(ids.head), str(question.relation)
+        back = (ids.other + len(dataset.relations)) % dataset.n_relations_with_inverses
+        heads, relations = torch.tensor([ids.head]), torch.tensor([ids.other])
+        found = []
+        if not self.type_constraints.allowed(back)[ids.head]:
+            found.append(
+                f"nothing like {name!r} stands there with {relation!r}: perhaps no answer makes sense"
+            )
+        if dataset.functional[ids.other] and int(dataset.known.counts(heads, relations)):
+            found.append(
+                f"{relation!r} never has two answers there, and one is known: others hold only if it does not"
+            )
+        return found
+
     def _ids(self, question: Question) -> QuestionIds:
         entities, relations = self.run.dataset.entities, self.run.dataset.relations
         names = ((entities, question.head), (entities, question.tail), (relations, question.relation))

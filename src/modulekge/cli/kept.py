@@ -116,7 +116,7 @@ def compare(
         typer.Argument(metavar="RUN...", help="Run folders.", autocompletion=completion.run_folders),
     ],
     out: Annotated[
-        Path | None, typer.Option(help="Also write curves (.svg, .png) or the table (.md, .csv).")
+        Path | None, typer.Option(help="Also write curves (.svg, .png) or the table (.md, .tex, .csv).")
     ] = None,
     as_json: Json = False,
 ) -> None:

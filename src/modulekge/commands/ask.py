@@ -54,6 +54,8 @@ def predict(
         answers, view = found.answers, render.prediction_set_view(str(question), found)
     rows = [{**asdict(answer), "known": answer.known} for answer in answers]
     print_untrained(predictor.run.dataset, head, tail)
+    for doubt in predictor.doubts(question):
+        typer.echo(doubt, err=True)
     give(Rows({**Rows.of(Answer, []).columns, "known": bool}, rows), view, out, as_json)
 
 
@@ -116,7 +118,7 @@ def links(
         typer.echo(least if min_probability else "no new link: the graph rules all others out", err=True)
     rows, target = with_labels(Rows.of(Link, found), dataset), None if dry_run else out
     give(rows, render.links_table(found, dataset), target, as_json, lambda: write(found, dataset))
-    if found and not (out or as_json):
+    if found and not as_json:
         typer.echo(
             "probability: of the tail, if (head, relation, ?) misses one; of a whole list fewer are true",
             err=True,

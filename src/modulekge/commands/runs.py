@@ -65,7 +65,7 @@ def train(
     opened = None
     if model == portfolio.NAME or (not model and not of_one_model):
         if out:
-            RunFolder.check_free(out)
+            portfolio.check_place(out)
         opened = open_graph(graph)
         if model or (minutes and len(opened.valid)) or portfolio.is_default(opened):
             _train_mixture(opened, out, minutes, dry_run, test, as_json)
@@ -88,6 +88,9 @@ def train(
         make_trackers(track or (), path)  # what is not installed shows before anything is made
         if not dry_run:
             RunFolder.create(path, config, dataset)
+        if planned.recipe:
+            where = f"{planned.recipe.parent.name}/{planned.recipe.name}"
+            typer.echo(f"settings of the recipe {where}; with --recipe none rules choose them", err=True)
         if planned.choices:
             render.console(stderr=True).print(render.choices_view(planned.choices))
         if times.measured or dry_run:
@@ -129,13 +132,16 @@ def _train_mixture(
                         return
 
         tried = portfolio.run_trials(planned, dataset, path, watch, lambda: bool(interrupted))
-    left = f"what was trained is in {portfolio.candidates_folder(path)}; the same command goes on"
+    trials = portfolio.candidates_folder(path)
+    left = f"what was trained is in {trials}; the same command with --out {path} goes on"
+    portfolio.clear_place(path)
     try:
         runs, told = portfolio.runs_of(tried), planned.told(tried)
         run, _ = mix_with_display(runs, path, planned.most_questions, told)
         del runs  # of which the mixture has copies
-        left = f"the mixture is in {path}; 'modulekge calibrate {path}' makes its probabilities"
-        portfolio.remove_trials(path)
+        if not interrupted:
+            left = f"the mixture is in {path}; 'modulekge calibrate {path}' makes its probabilities"
+            portfolio.remove_trials(path)
         err.print(render.tried_view(run.folder.origin("mixed")))
         if test and len(dataset.test):
             run = on_device(run)
@@ -146,6 +152,8 @@ def _train_mixture(
         err.print(left)
         raise
     err.print(render.kept_in(path))
+    if interrupted:
+        err.print(f"stopped early: the same command with --out {path} trains on, by what is in {trials}")
 
 
 def resume(run: Path, settings: list[str] | None, track: list[str] | None, as_json: bool) -> None:

@@ -91,15 +91,8 @@ def comparison_view(comparison: Comparison) -> RenderableType:
 
 def _over_seeds(comparison: Comparison) -> RenderableType:
     """The means of groups that differ in the seed alone, and by how much each two of them differ."""
-    table = new_table("over seeds", " seeds", " figure", " mean", " 95 % interval")
-    for group in comparison.groups:
-        interval = f"{group.low:.4f} .. {group.high:.4f}"
-        table.add_row(group.name, str(group.seeds), group.figure, f"{group.mean:.4f}", interval)
-    apart = [
-        Text(f"{d.first} - {d.second}: {d.figure} {d.mean:+.4f}, 95 % {d.low:+.4f} .. {d.high:+.4f}", "dim")
-        for d in comparison.differences
-    ]
-    return Group(table, *apart)
+    head, *rows = comparison.seed_rows()
+    return _side_by_side(head[0], head, rows)
 
 
 def _side_by_side(title: str, head: Iterable[str], rows: Iterable[tuple[str, ...]]) -> Table:

@@ -40,6 +40,18 @@ class Comparison:
         metrics = [(name, *map(_figure, values)) for name, values in self.metrics.items()]
         return [("", *self.runs), *settings, *metrics]
 
+    def seed_rows(self) -> list[tuple[str, ...]]:
+        """Return headings, groups over seeds and their differences as text; nothing without groups."""
+        groups = [
+            (g.name, str(g.seeds), g.figure, f"{g.mean:.4f}", f"{g.low:.4f} .. {g.high:.4f}")
+            for g in self.groups
+        ]
+        apart = [
+            (f"{d.first} - {d.second}", "", d.figure, f"{d.mean:+.4f}", f"{d.low:+.4f} .. {d.high:+.4f}")
+            for d in self.differences
+        ]
+        return [("over seeds", "seeds", "figure", "mean", "95 % interval"), *groups, *apart] if groups else []
+
 
 @dataclass(frozen=True)
 class Seeds:
@@ -81,7 +93,7 @@ def compare(runs: Sequence[Path]) -> Comparison:
         settings={key: each for key, each in values.items() if len(set(each)) > 1},
         metrics={name: tuple(each.get(name) for each in metrics) for name in names},
         curves=tuple(map(curve, records)),
-        cautions=tuple(_cautions(folders, reports)),
+        cautions=tuple(_cautions(folders, reports, settings)),
         groups=tuple(
             Seeds(name, len(values), figure, fmean(values), *spread_over_seeds(values))
             for name, figure, values in groups
@@ -128,9 +140,20 @@ def _metrics(folder: RunFiles, records: list[EpochRecord], report: Report | None
     return found
 
 
-def _cautions(folders: Sequence[RunFiles], reports: Sequence[Report | None]) -> Iterator[str]:
+def _cautions(
+    folders: Sequence[RunFiles], reports: Sequence[Report | None], settings: Sequence[dict[str, Any]]
+) -> Iterator[str]:
     if len({_graph(folder) for folder in folders}) > 1:
         yield "the runs were trained on different graphs, so their figures do not compare"
+    for model in sorted({each["model.name"] for each in settings}):
+        same = [each for each in settings if each["model.name"] == model]
+        differ = sorted(key for key in same[0] if len({str(each[key]) for each in same}) > 1)
+        if "train.seed" in differ and len(differ) > 1:
+            told = ", ".join(differ[:3]) + ", ..." * (len(differ) > 3)
+            yield (
+                f"runs of {model} differ in more than the seed ({told}), so they are not taken together; "
+                "rules time the machine: --recipe RUN/config.toml keeps settings"
+            )
     if len({report.protocol for report in reports if report}) > 1:
         yield "the reports were made by different protocols, so their test figures do not compare"
 
@@ -151,10 +174,11 @@ def _figure(value: Number | None) -> str:
 def write_comparison(comparison: Comparison, path: Path) -> None:
     """Write the table (.md, .tex, .csv) or the curves (.svg, .png), as the ending of the file says."""
     check_target(path, (".md", ".tex", ".csv", ".svg", ".png"))
+    tables = [rows for rows in (comparison.seed_rows(), comparison.rows()) if rows]
     if path.suffix == ".md":
-        write_file(path, markdown_table(comparison.rows()))
+        write_file(path, "\n".join(map(markdown_table, tables)))
     elif path.suffix == ".tex":
-        write_file(path, latex_table(comparison.rows()))
+        write_file(path, "\n".join(map(latex_table, tables)))
     elif path.suffix == ".csv":
         values = comparison.settings | comparison.metrics
         rows = ((name, *each) for name, each in values.items())

@@ -134,7 +134,7 @@ class RunFolder(RunFiles):
     def restore(self, model: Model, optimizer: Optimizer) -> int:
         """Set model and optimiser to the last checkpoint; return its epoch, 0 without one."""
         if self.mixture_file.exists():
-            raise RunError(f"{self.path}: a mixture is not trained; train its members and mix them again")
+            raise RunError(f"{self.path}: a mixture is not trained; make another, with more --minutes")
         if not self.checkpoint.exists():
             if self.weights.exists():
                 raise RunError(f"{self.checkpoint}: no such file, so training cannot go on; train a new run")

@@ -28,6 +28,7 @@ class Plan:
     config: Config
     choices: tuple[Choice, ...]
     pace: Pace = field(compare=False)
+    recipe: Path | None = None  # whose settings they are, where no rules chose
 
     def time(self) -> tuple[float, Times]:
         """Return the seconds that training takes at most with its validations, and on what they rest."""
@@ -73,7 +74,7 @@ def plan(
         choices = choose(Size.of(dataset), machine, overrides, minutes, pace)
         if spec_of(wanted.model).along_paths and not holds(overrides, "paths.left_out"):
             choices = (*choices, left_out(dataset))
-        config = with_choices(choices, overrides)
+        config, recipe = with_choices(choices, overrides), None
     else:
         config = make_config([read_config(recipe), overrides], str(recipe))
     spec = spec_of(config.model)
@@ -81,7 +82,9 @@ def plan(
     config = make_config([asdict(config), words])
     check_settings(config)
     _check_used(overrides, config)
-    return Plan(config, choices, pace)
+    if spec.along_paths:  # which have none, whatever is asked for
+        choices = tuple(choice for choice in choices if choice.key != "regularizer.weight")
+    return Plan(config, choices, pace, recipe)
 
 
 def _overrides(model: ModelSpec | str | None, settings: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -141,6 +141,22 @@ def candidates_folder(out: Path) -> Path:
     return out.with_name(f"{out.name}.candidates")
 
 
+def check_place(out: Path) -> None:
+    """Refuse a place where there is something, but for a mixture made when its training was stopped."""
+    if not _stopped_early(out):
+        RunFolder.check_free(out)
+
+
+def clear_place(out: Path) -> None:
+    """Remove a mixture made when its training was stopped: what it is made of was trained on."""
+    if _stopped_early(out):
+        shutil.rmtree(out)
+
+
+def _stopped_early(out: Path) -> bool:
+    return candidates_folder(out).is_dir() and RunFolder(out).mixture_file.exists()
+
+
 def train_mixture(
     data: Dataset | Source = "world",
     out: str | Path = "runs/mixture",
@@ -158,10 +174,11 @@ def train_mixture(
     >>> run = modulekge.train_mixture("my-graph.tsv", "runs/best", minutes=10)  # doctest: +SKIP
     """
     path = Path(out)
-    RunFolder.check_free(path)
+    check_place(path)
     dataset = as_dataset(data, columns, labels)
     portfolio = plan_portfolio(dataset, minutes)
     tried = run_trials(portfolio, dataset, path, shown if progress else unseen)
+    clear_place(path)
     run, _ = mix_runs(runs_of(tried), path, iter, portfolio.most_questions, portfolio.told(tried))
     remove_trials(path)
     calibrate(run)

@@ -103,7 +103,8 @@ class RunFiles:
             if (path.exists() and path.samefile(".")) or not is_text(str(path)):
                 raise RunError(f"{as_text(str(path))}: cannot become a run; choose another --out")
             if (path / "config.toml").exists():
-                raise RunError(f"{path}: exists already; 'modulekge resume {path}', or choose another --out")
+                goes_on = "" if RunFiles(path).mixture_file.exists() else f"'modulekge resume {path}', or "
+                raise RunError(f"{path}: exists already; {goes_on}choose another --out")
             if path.exists() and (not path.is_dir() or any(path.iterdir())):
                 raise RunError(f"{path}: exists already and is no run; choose another --out")
             if not next(parent for parent in path.absolute().parents if parent.exists()).is_dir():
