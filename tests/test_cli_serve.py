@@ -110,7 +110,7 @@ def test_a_token_of_the_environment_is_checked_too(run, tmp_path, monkeypatch):
     done = call("serve", run, cwd=tmp_path)
     assert (
         done.stderr
-        == "error: MODULEKGE_TOKEN: holds no token; it takes at least 8 printable ASCII characters\n"
+        == "error: MODULEKGE_TOKEN: a token takes; it takes at least 8 printable ASCII characters\n"
     )
 
 

@@ -1,6 +1,7 @@
 import pytest
 
 from modulekge.answers.predictor import Predictor, predict
+from modulekge.answers.questions import Question
 from modulekge.errors import ModulekgeError
 from modulekge.run.train import train
 
@@ -24,6 +25,21 @@ def test_tails_and_heads_by_name_and_label(asked):
     assert all(a.known for a in tails)
     heads = asked.predict(tail="bob", relation="parent", k=1)
     assert (heads[0].name, heads[0].label, heads[0].known) == ("ada", "Ada Lovelace", True)
+
+
+def test_a_question_that_makes_little_sense_is_doubted(tmp_path):
+    """Twenty-five countries with a capital each; a capital has none."""
+    facts = [(f"land{i}", "capital", f"city{i}") for i in range(25)]
+    facts += [(f"land{i}", "borders", f"land{(i + 1) % 25}") for i in range(25)]
+    settings = {"model.k": 4, "train.epochs": 1, "train.batch": 8}
+    held = {"valid": [("land0", "borders", "land5")], "test": [("land1", "borders", "land6")]}
+    asked = Predictor(train({"train": facts, **held}, "DistMult", settings, tmp_path / "run"))
+    (odd,) = asked.doubts(Question("city3", "borders", None))
+    assert odd.startswith("nothing like 'city3' stands there with 'borders'")
+    (known,) = asked.doubts(Question("land3", "capital", None))
+    assert known.startswith("'capital' never has two answers there, and one is known")
+    assert asked.doubts(Question("land3", "borders", None)) == []
+    assert asked.doubts(Question("land3", None, "land4")) == []
 
 
 def test_answers_are_ranked_by_score_and_facts_of_all_splits_are_known(asked):

@@ -41,6 +41,11 @@ def test_a_misspelt_name_is_answered_with_the_nearest():
         WORDS.find("xyzzy")
 
 
+def test_a_label_that_others_have_is_told_with_the_name():
+    films = Vocabulary("entity", ("f1", "f2", "f3"), {"f1": "Heat", "f2": "Heat", "f3": "Alien"})
+    assert [films.called(i) for i in range(3)] == ["Heat (f1)", "Heat (f2)", "Alien"]
+
+
 def test_two_letters_that_changed_places_are_seen_among_many_names():
     names = Vocabulary("entity", ("vim", *(f"v{i}mi" for i in range(200)), *(f"vm-{i}" for i in range(200))))
     with pytest.raises(UnknownNameError, match="did you mean 'vim'"):

@@ -198,6 +198,18 @@ def test_figures_that_do_not_compare_are_cautioned_against(place):
     assert "different protocols" in compare(runs).cautions[1]
 
 
+def test_runs_that_are_not_taken_together_for_more_than_the_seed_are_told(place):
+    config = place / "more" / "second" / "config.toml"
+    other = place / "other"
+    shutil.copytree(config.parent, other)
+    changed = config.read_text().replace("seed = 0", "seed = 1").replace("batch = ", "batch = 1")
+    (other / "config.toml").write_text(changed)
+    (caution,) = compare([config.parent, other]).cautions
+    assert caution.startswith("runs of DistMult differ in more than the seed (train.batch, train.seed), so")
+    (other / "config.toml").write_text(config.read_text().replace("seed = 0", "seed = 1"))
+    assert compare([config.parent, other]).cautions == ()
+
+
 def test_a_comparison_as_a_file(place, tmp_path):
     found = compare([place / "first", place / "more" / "second"])
     found.metrics["seconds"] = (1234.56, 2.0)
@@ -230,6 +242,13 @@ def test_seeds_of_the_same_settings_are_taken_together(place, family, tmp_path, 
         ("ModulE-HH", 3, "valid mrr"),
         ("DistMult", 3, "valid mrr"),
     ]
+    write_comparison(found, tmp_path / "table.tex")
+    write_comparison(found, tmp_path / "table.md")
+    first = found.groups[0]
+    for name in ("table.tex", "table.md"):
+        text = (tmp_path / name).read_text()
+        assert f"{first.low:.4f} .. {first.high:.4f}" in text and "ModulE-HH - DistMult" in text
+        assert text.index("over seeds") < text.index("last loss")
     for group in found.groups:
         half = 4.303 * stdev(values[group.name]) / 3**0.5
         assert group.mean == pytest.approx(fmean(values[group.name]))
@@ -238,7 +257,7 @@ def test_seeds_of_the_same_settings_are_taken_together(place, family, tmp_path, 
     assert apart.mean == pytest.approx(found.groups[0].mean - found.groups[1].mean)
     assert apart.low < apart.mean < apart.high
     render.console().print(render.comparison_view(found))
-    assert "ModulE-HH - DistMult: valid mrr" in capsys.readouterr().out
+    assert "ModulE-HH - DistMult" in capsys.readouterr().out
     assert compare(runs[:2]).groups == ()
 
 

@@ -34,7 +34,7 @@ def train(
         float | None,
         typer.Option(
             min=0.1,
-            help="Take this many minutes, calibration and test report included.",
+            help="Take this many minutes of an idle machine, calibration and test report included.",
         ),
     ] = None,
     dry_run: Annotated[

@@ -60,7 +60,9 @@ def reproduce(
     ] = None,
     seeds: Annotated[
         int | None,
-        typer.Option(min=1, help="How many seeds, from 0 on; default: 1, with --render all that are stored."),
+        typer.Option(
+            min=1, help="How many seeds, from 0 on; default: those stored, else 1; with --retrain 1."
+        ),
     ] = None,
     quick: Annotated[bool, typer.Option(help="Small graphs, ModulE-HH, ComplEx: minutes on a CPU.")] = False,
     stored_only: Annotated[

@@ -71,5 +71,5 @@ def _token(file: Path | None) -> str | None:
         raise ConfigError(f"{file}: cannot be read ({error}); write a token into it") from None
     if token is not None and not (len(token) >= _LEAST and token.isascii() and token.isprintable()):
         place = str(file) if file else TOKEN
-        raise ConfigError(f"{place}: holds no token; it takes at least {_LEAST} printable ASCII characters")
+        raise ConfigError(f"{place}: a token takes at least {_LEAST} printable ASCII characters")
     return token

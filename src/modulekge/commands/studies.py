@@ -97,8 +97,7 @@ def reproduce(
     if chosen is None:
         _reproduce_future(study, stored_only, retrain, minutes, results, runs, out)
         return
-    many_seeds = _MOST_SEEDS if stored_only else 1
-    cells = chosen.cells(dataset or (), models or (), seeds or many_seeds, quick)
+    cells = chosen.cells(dataset or (), models or (), seeds or (1 if retrain else _MOST_SEEDS), quick)
     if not seeds:
         cells = [[cell for cell in group if read_result(cell, results)] or group[:1] for group in cells]
     stored = results

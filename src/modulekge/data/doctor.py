@@ -137,7 +137,8 @@ def _splits(statistics: Statistics) -> Iterator[Finding]:
             "warning",
             f"{leaks:,} of {counted(test, 'test triple')} "
             f"{'joins' if leaks == 1 else 'join'} a pair of entities that train joins in another way",
-            "figures are flattered; split by pairs, or drop relations that repeat others (below)",
+            "figures are flattered; keep a pair in one split, in a folder of train, valid and test, or drop "
+            "relations that repeat others (below)",
         )
 
 

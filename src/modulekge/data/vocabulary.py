@@ -45,6 +45,11 @@ class Vocabulary(Shown):
         """Return what to call id ``i`` before people."""
         return self.labels.get(self.names[i], self.names[i])
 
+    def called(self, i: int) -> str:
+        """Return the label of id ``i``, with its name where others have that label too."""
+        label, name = self.label(i), self.names[i]
+        return label if self.meant(label) == [i] else f"{label} ({name})"
+
     def description(self, i: int) -> str | None:
         """Return what is said about id ``i``, if anything is."""
         return self.descriptions.get(self.names[i])

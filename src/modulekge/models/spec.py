@@ -20,7 +20,7 @@ from modulekge.algebra.groups import (
 from modulekge.algebra.parametrizations import UNIT_PARAMETRIZATIONS, Parametrization
 from modulekge.algebra.scores import SCORES, Score, lift, product
 from modulekge.config import ModelConfig
-from modulekge.errors import ConfigError, one_of, unknown
+from modulekge.errors import ConfigError, UnknownNameError, one_of, unknown
 from modulekge.models.table import ROWS, Row
 from modulekge.shapes import Elements, Numbers
 
@@ -304,7 +304,13 @@ def spec_of(config: ModelConfig) -> ModelSpec:
     if len(given) == len(COLUMNS):
         spec = row(config.name, **given)
     else:
-        known = named(config.name)
+        try:
+            known = named(config.name)
+        except UnknownNameError as error:
+            if not given:
+                raise
+            more = ", ".join(f"model.{column}" for column in COLUMNS if column not in given)
+            raise UnknownNameError(f"{error}; a row of your own also needs {more}") from None
         spec = row(known.name, **{**known.words(), **given})
     published = MODELS.get(spec.name.removeprefix(f"{PATHS}-"))
     if published and published.words() != spec.words():

@@ -40,7 +40,7 @@ Probabilities = Literal["calibrated", "softmax"]
 
 @dataclass(frozen=True)
 class WitnessLink:
-    """A link of a witness, by label: known, or predicted with a probability."""
+    """A link of a witness, by label (and name, where that is shared): known, or with a probability."""
 
     head: str
     relation: str
@@ -64,7 +64,7 @@ class CompoundAnswer:
     label: str
     probability: float
     known: bool  # the graph alone says so: no link had to be predicted
-    values: dict[str, str]  # of the other variables, by label
+    values: dict[str, str]  # of the other variables, by label, and by name where it is shared
     links: list[WitnessLink]
 
 
@@ -236,7 +236,7 @@ class Asker(Shown):
     ) -> CompoundAnswer:
         entities = self.run.dataset.entities
         found = witness(solver, with_value(planned.where, planned.answer, entity))
-        values = {name: entities.label(i) for name, i in found.values.items()}
+        values = {name: entities.called(i) for name, i in found.values.items()}
         links = [self._link(reason, solver) for reason in found.reasons]
         return CompoundAnswer(
             rank, entities.names[entity], entities.label(entity), chance, known, values, links
@@ -251,9 +251,9 @@ class Asker(Shown):
         inverse, relation = divmod(link.relation, len(relations))
         head, tail = (target, source) if inverse else (source, target)
         return WitnessLink(
-            entities.label(head),
+            entities.called(head),
             relations.label(relation),
-            entities.label(tail),
+            entities.called(tail),
             solver.value(link),
             known,
             reason.negated,
