@@ -169,12 +169,11 @@ class Predictor(Shown):
         found = []
         if not self.type_constraints.allowed(back)[ids.head]:
             found.append(
-                f"nothing like {name!r} stands there with {relation!r}: perhaps no answer makes sense"
+                f"nothing like {name!r} stands on this side of {relation!r}: perhaps no answer makes sense"
             )
         if dataset.functional[ids.other] and int(dataset.known.counts(heads, relations)):
-            found.append(
-                f"{relation!r} never has two answers there, and one is known: others hold only if it does not"
-            )
+            told = f"{relation!r} has one answer at most in this graph, and {name!r} has it"
+            found.append(f"{told}: another holds only if that is wrong")
         return found
 
     def _ids(self, question: Question) -> QuestionIds:
