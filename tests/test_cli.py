@@ -147,6 +147,7 @@ def test_what_is_chosen_by_rule_is_shown_with_reasons(graph, tmp_path):
     named = call("train", "world", "--dry-run", cwd=tmp_path)
     assert 'name = "ModulE-HH"' in named.stdout
     assert re.fullmatch(
+        r"settings of the recipe world/ModulE-HH.toml; with --recipe none rules choose them\n"
         r"training takes at most .* (measured on this machine|estimated for an idle machine); .*\n",
         named.stderr,
     )

@@ -129,7 +129,7 @@ def test_a_dry_run_shows_and_writes_nothing(run, tmp_path):
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 4)
     assert done.stderr.endswith("new.nt: 3 links would be written; nothing was\n")
     assert not (tmp_path / "new.nt").exists()
-    assert call(*ask, cwd=tmp_path).stderr.endswith("3 rows in new.nt\n")
+    assert call(*ask, cwd=tmp_path).stderr.splitlines()[1] == "3 rows in new.nt"
     assert len(list(pyoxigraph.parse(path=str(tmp_path / "new.nt")))) == 9
     assert call(*ask, "--dry-run", cwd=tmp_path).returncode == 2  # it is there now
     done = call("links", run, "--min-probability", 1, cwd=tmp_path)

@@ -97,7 +97,7 @@ def test_what_cannot_be_mixed_is_refused(mixed, members, tmp_path):
 
 
 def test_what_a_mixture_cannot_do_is_refused(mixed, tmp_path):
-    with pytest.raises(RunError, match="train its members"):
+    with pytest.raises(RunError, match="a mixture is not trained; make another"):
         modulekge.resume(mixed.folder.path)
     with pytest.raises(RunError, match="rerank its members"):
         modulekge.rerank(mixed)

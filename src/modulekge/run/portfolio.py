@@ -7,6 +7,7 @@ model of paths has the larger part. What was trained is mixed, so nothing that w
 import shutil
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from math import fsum
@@ -154,7 +155,9 @@ def clear_place(out: Path) -> None:
 
 
 def _stopped_early(out: Path) -> bool:
-    return candidates_folder(out).is_dir() and RunFolder(out).mixture_file.exists()
+    with suppress(OSError):  # a name that is too long
+        return bool(out.name) and RunFolder(out).mixture_file.exists() and candidates_folder(out).is_dir()
+    return False
 
 
 def train_mixture(
