@@ -108,10 +108,7 @@ def test_a_damaged_run_is_refused_before_the_server_starts(run, tmp_path):
 def test_a_token_of_the_environment_is_checked_too(run, tmp_path, monkeypatch):
     monkeypatch.setenv("MODULEKGE_TOKEN", "short")
     done = call("serve", run, cwd=tmp_path)
-    assert (
-        done.stderr
-        == "error: MODULEKGE_TOKEN: a token takes; it takes at least 8 printable ASCII characters\n"
-    )
+    assert done.stderr == "error: MODULEKGE_TOKEN: a token takes at least 8 printable ASCII characters\n"
 
 
 def test_what_is_not_installed_is_named(run, tmp_path, monkeypatch):

@@ -40,4 +40,4 @@ def test_processes_train_what_one_trains(processes, names, alone, tmp_path):
         assert many["losses"][first] == pytest.approx(one["losses"][first], rel=1e-5), case
         assert many["losses"][later] == pytest.approx(one["losses"][later], rel=1e-3), case
         assert many["weights"] == pytest.approx(one["weights"], rel=1e-3, abs=1e-2), case
-        assert many["metrics"] == pytest.approx(one["metrics"], rel=1e-3), case
+        assert many["metrics"] == pytest.approx(one["metrics"], rel=1e-3, abs=1e-4), case  # of a rank in 600
