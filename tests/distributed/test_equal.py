@@ -36,8 +36,7 @@ def test_processes_train_what_one_trains(processes, names, alone, tmp_path):
     assert found.keys() == set(names or CASES)
     for case, many in found.items():
         one = alone[case]
-        first, later = slice(None, 3), slice(3, None)  # what is rounded otherwise grows from step to step
-        assert many["losses"][first] == pytest.approx(one["losses"][first], rel=1e-5), case
-        assert many["losses"][later] == pytest.approx(one["losses"][later], rel=1e-3), case
+        known = case == "HAKE, logistic"  # 4e-5 apart after nine steps on a processor without AVX-512
+        assert many["losses"] == pytest.approx(one["losses"], rel=1e-4 if known else 1e-5), case
         assert many["weights"] == pytest.approx(one["weights"], rel=1e-3, abs=1e-2), case
-        assert many["metrics"] == pytest.approx(one["metrics"], rel=1e-3, abs=1e-4), case  # of a rank in 600
+        assert many["metrics"] == pytest.approx(one["metrics"], rel=1e-2 if known else 1e-3), case
