@@ -3,8 +3,8 @@
 python scripts/list_commands.py docs/commands.md
 """
 
+import argparse
 import inspect
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -51,4 +51,6 @@ def document() -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(document(), encoding="utf-8")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path)
+    parser.parse_args().out.write_text(document(), encoding="utf-8")

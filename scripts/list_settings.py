@@ -5,9 +5,9 @@ python scripts/list_settings.py docs/settings.md
 A meaning is the comment beside a field; a section has the docstring of its class.
 """
 
+import argparse
 import ast
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -70,4 +70,6 @@ def document() -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(document(), "utf-8")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path)
+    parser.parse_args().out.write_text(document(), encoding="utf-8")

@@ -45,7 +45,7 @@ def test_the_plan_fits_the_time(planned):
 def test_paths_that_take_too_long_are_left_out_with_a_reason(family, monkeypatch):
     slow = replace(plan_portfolio(family, MINUTES).trials[-1].planned, pace=lambda config: Times(1e6, 1.0))
 
-    def plan(dataset, model, seconds, pacer):
+    def plan(dataset, model, seconds, pacer, seed):
         return slow if model == PATHS else Plan(slow.config, (), slow.pace)
 
     monkeypatch.setattr(portfolio, "_planned", plan)
@@ -134,7 +134,15 @@ def test_the_command_shows_its_plan_and_refuses_settings(tmp_path):
     (tmp_path / "graph.tsv").unlink()
     assert not any(tmp_path.iterdir())
     refused = call("train", "world", "--model", "Mixture", "--set", "model.k=8", cwd=tmp_path)
-    assert refused.returncode == 2 and "leave --recipe, --set and --track out" in refused.stderr
+    assert refused.returncode == 2 and "--set of anything but train.seed out" in refused.stderr
+
+
+def test_a_seed_is_that_of_every_model(family, tmp_path):
+    assert {trial.planned.config.train.seed for trial in plan_portfolio(family, MINUTES, seed=3).trials} == {
+        3
+    }
+    asked = ("train", "world", "--model", "Mixture", "--set", "train.seed=3", "--minutes", 0.5, "--dry-run")
+    assert call(*asked, cwd=tmp_path).returncode == 0
 
 
 def test_a_model_that_is_slower_than_planned_is_validated_when_its_time_is_over(family, planned, tmp_path):

@@ -16,7 +16,7 @@ from rich.console import Console
 from modulekge import render
 from modulekge.cli.graph import GraphOptions
 from modulekge.commands.graph import on_device, open_graph, print_notes
-from modulekge.config import parse_setting, write_config
+from modulekge.config import make_config, parse_setting, write_config
 from modulekge.data.benchmarks import Split
 from modulekge.data.dataset import Dataset
 from modulekge.data.registry import open_dataset
@@ -56,19 +56,16 @@ def train(
     as_json: bool,
 ) -> None:
     """Train a model on a graph, keep the run, and report on its test split."""
-    of_one_model = bool(recipe or settings or track or many())
+    of_one_model, seed = bool(recipe or settings or track or many()), 0
     if model == portfolio.NAME and of_one_model:
-        raise ConfigError(
-            f"--model {model}: chooses its models and settings itself, in one process; "
-            "leave --recipe, --set and --track out, or name a model"
-        )
+        seed = _only_seed(settings or [], recipe, track)
     opened = None
     if model == portfolio.NAME or (not model and not of_one_model):
         if out:
             portfolio.check_place(out)
         opened = open_graph(graph)
         if model or (minutes and len(opened.valid)) or portfolio.is_default(opened):
-            _train_mixture(opened, out, minutes, dry_run, test, as_json)
+            _train_mixture(opened, out, minutes, seed, dry_run, test, as_json)
             return
     if many() and out is None and not dry_run:
         raise ConfigError("--out is missing: name the run folder, so that every process finds it")
@@ -107,14 +104,30 @@ def train(
         _go_on(path, None, track, test, as_json)
 
 
+def _only_seed(settings: list[str], recipe: Path | None, track: list[str] | None) -> int:
+    """Return the seed that was set for a mixture, which chooses everything else itself."""
+    if recipe or track or many() or any(not text.startswith("train.seed=") for text in settings):
+        raise ConfigError(
+            f"--model {portfolio.NAME}: chooses its models and settings itself, in one process; "
+            "leave --recipe, --track and --set of anything but train.seed out, or name a model"
+        )
+    return make_config(map(parse_setting, settings)).train.seed
+
+
 def _train_mixture(
-    dataset: Dataset, out: Path | None, minutes: float | None, dry_run: bool, test: bool, as_json: bool
+    dataset: Dataset,
+    out: Path | None,
+    minutes: float | None,
+    seed: int,
+    dry_run: bool,
+    test: bool,
+    as_json: bool,
 ) -> None:
     """Try several models in the time given, and keep their mixture; Ctrl-C mixes what there is by then."""
     err = render.console(stderr=True)
     print_notes(dataset)
     with render.working("timing some steps"):
-        planned = portfolio.plan_portfolio(dataset, minutes)
+        planned = portfolio.plan_portfolio(dataset, minutes, seed=seed)
     err.print(render.portfolio_view(planned))
     if dry_run:
         return

@@ -104,15 +104,18 @@ def needs_of_mixture(dataset: Dataset) -> Estimate:
     return Estimate(str(device), memory, machine.memory, minutes=planned.minutes)
 
 
-def plan_portfolio(dataset: Dataset, minutes: float | None = None, pace: Pace | None = None) -> Portfolio:
+def plan_portfolio(
+    dataset: Dataset, minutes: float | None = None, pace: Pace | None = None, seed: int = 0
+) -> Portfolio:
     """Choose what to try on a graph in so much time on this machine; steps are timed to know its ``pace``."""
     dataset.check_facts()
     dataset.check_split("valid", "to choose by; split the graph by rule, or name a model")
-    size, machine, pacer = Size.of(dataset), Machine.at(pick_device("auto")), pace or Pacer(dataset)
+    size, machine, pace = Size.of(dataset), Machine.at(pick_device("auto")), pace or Pacer(dataset)
+    planned = partial(_planned, dataset, pacer=pace, seed=seed)
     minutes = minutes or default_minutes(size)
     trained = 60 * minutes * _TRAINED
     left_out, trials = [], list[Trial]()
-    paths = _planned(dataset, PATHS, _PATHS * trained, pacer)
+    paths = planned(PATHS, _PATHS * trained)
     seconds, _ = paths.time()
     if seconds > _TOO_LONG * _PATHS * trained:
         finding = f"{duration(seconds)} for the least training, and there are {duration(_PATHS * trained)}"
@@ -124,7 +127,7 @@ def plan_portfolio(dataset: Dataset, minutes: float | None = None, pace: Pace | 
     first = max(_FIRST * whole, _LEAST[machine.kind])
     tried = ROWS[: max(1, int(_TRIED * whole / first))]
     rest = whole - first * (len(tried) - 1)
-    rows = [Trial(row, _validated(_planned(dataset, row, rest, pacer), first), first, rest) for row in tried]
+    rows = [Trial(row, _validated(planned(row, rest), first), first, rest) for row in tried]
     left_out += [(row, "there is no time to try it") for row in ROWS[len(tried) :]]
     most = None
     if machine.kind == "cpu":  # all members are asked
@@ -133,8 +136,8 @@ def plan_portfolio(dataset: Dataset, minutes: float | None = None, pace: Pace | 
     return Portfolio(minutes, (*rows, *trials), tuple(left_out), most)
 
 
-def _planned(dataset: Dataset, model: str, seconds: float, pacer: Pace) -> Plan:
-    return plan(dataset, model, minutes=seconds / 60 / TRAINING, pace=pacer)
+def _planned(dataset: Dataset, model: str, seconds: float, pacer: Pace, seed: int) -> Plan:
+    return plan(dataset, model, [nested("train.seed", seed)], minutes=seconds / 60 / TRAINING, pace=pacer)
 
 
 def candidates_folder(out: Path) -> Path:
@@ -167,19 +170,20 @@ def train_mixture(
     *,
     columns: str | Sequence[str | int] | None = None,
     labels: Source | None = None,
+    seed: int = 0,
     progress: bool = False,
 ) -> Run:
     """Train several models on a graph in so many minutes, None: 5 to 15, and return their mixture.
 
-    ``data``, ``columns``, ``labels`` and ``progress`` are those of :func:`modulekge.train`. Left before its
-    end, the same call goes on.
+    ``seed`` is that of every model; ``data``, ``columns``, ``labels`` and ``progress`` are those of
+    :func:`modulekge.train`. Left before its end, the same call goes on.
 
     >>> run = modulekge.train_mixture("my-graph.tsv", "runs/best", minutes=10)  # doctest: +SKIP
     """
     path = Path(out)
     check_place(path)
     dataset = as_dataset(data, columns, labels)
-    portfolio = plan_portfolio(dataset, minutes)
+    portfolio = plan_portfolio(dataset, minutes, seed=seed)
     tried = run_trials(portfolio, dataset, path, shown if progress else unseen)
     clear_place(path)
     run, _ = mix_runs(runs_of(tried), path, iter, portfolio.most_questions, portfolio.told(tried))
