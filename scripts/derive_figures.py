@@ -30,7 +30,7 @@ from modulekge.studies.study import Line  # noqa: E402
 
 DOCUMENTS = (
     "README.md", "docs/paper.md", "docs/studies/test-seen.md", "docs/studies/tables.md",
-    "docs/answers.md", "docs/probabilities.md", "docs/why.md",
+    "docs/answers.md", "docs/probabilities.md", "docs/why.md", "docs/mixtures.md",
 )  # fmt: skip
 KEPT = ROOT / "results"
 _MARKED = re.compile(r"<!-- = (.+?) -->(.*?)<!-- / -->", re.DOTALL)
@@ -144,9 +144,67 @@ def trained_paths(data: str) -> str:
 
 
 def mixture(data: str, metric: str = "mrr", digits: int = 3) -> str:
-    """A figure of the mixture trained on a data set in a time given, by results/mixtures.json."""
+    """A figure of the mixture trained longest on a data set on a GPU, by results/mixtures.json."""
+    return number(_mixture(data)["test"][metric], digits)
+
+
+def _mixture(data: str) -> dict[str, Any]:
     found = json.loads((KEPT / "mixtures.json").read_text("utf-8"))
-    return number(next(run["mixture"]["test"][metric] for run in found if run["data"] == data), digits)
+    trained = [run for run in found if run["data"] == data and run["device"].startswith("NVIDIA")]
+    longest: dict[str, Any] = max(trained, key=lambda run: run["minutes"])["mixture"]
+    return longest
+
+
+def mixtures() -> str:
+    """Test of mixtures made in a given time; the mean where several seeds were run."""
+    found: dict[tuple[str, str, float], list[dict[str, Any]]] = {}
+    for run in json.loads((KEPT / "mixtures.json").read_text("utf-8")):
+        if "minutes" in run:
+            found.setdefault((run["data"], run["device"], run["minutes"]), []).append(run)
+    rows = [("graph", "where", "`--minutes`", "took", "seeds", "MRR", "95 % interval", "Hits@1", "Hits@10")]
+    for (data, device, minutes), runs in sorted(found.items()):
+        where = "one H200" if device.startswith("NVIDIA") else device
+        took = ", ".join(f"{run['seconds'] / 60:.1f}" for run in runs if "seconds" in run)
+        values = [run["mixture"]["test"]["mrr"] for run in runs]
+        ends = spread_over_seeds(values) if len(runs) > 1 else runs[0]["mixture"]["mrr_interval"]
+        mrr, *hits = (
+            number(fmean(run["mixture"]["test"][metric] for run in runs), 3)
+            for metric in ("mrr", "hits@1", "hits@10")
+        )
+        interval = " .. ".join(number(end, 3) for end in ends)
+        rows.append((data, where, f"{minutes:g}", took, str(len(runs)), f"**{mrr}**", interval, *hits))
+    return _table(rows)
+
+
+def joined() -> str:
+    """Test MRR of runs and of what mix made of them."""
+    rows = [("graph", *(models := ("ModulE-HH", "ComplEx", "Paths-DistMult")), "valid (best member)", "test")]
+    for run in json.loads((KEPT / "mixtures.json").read_text("utf-8")):
+        if "members" in run:
+            alone = {m["model"]: number(m["test"]["mrr"], 3) for m in run["members"] if "test" in m}
+            mixed = run["mixture"]
+            low, high = (number(end, 3) for end in mixed["mrr_interval"])
+            valid = f"{number(mixed['valid_mrr'], 3)} ({number(max(mixed['valid_mrr_alone']), 3)})"
+            test = f"{number(mixed['test']['mrr'], 3)} ({low} .. {high})"
+            rows.append((run["data"], *(alone.get(model, "") for model in models), valid, test))
+    return _table(rows)
+
+
+def transfers() -> str:
+    """Mixtures on graphs that rules were not chosen by, beside the best recipes that were searched there."""
+    rows = [("graph", "mixture, test", "its best member", "search", "trials", "best recipe", "valid", "test")]
+    for run in json.loads((KEPT / "transfer.json").read_text("utf-8")):
+        mixed, first = number(run["mixture"]["test"]["mrr"], 3), run["mixture"]["tried"][0]
+        member = f"{first['model']}, {number(first['valid_mrr'], 3)} on valid"
+        for search in run["searches"]:
+            best, test = search["best"], search["test_mrr"]
+            if best:
+                name, valid = best["settings"]["model.name"], number(best["valid_mrr"], 3)
+                figure = number(test, 3) if test else "not ranked"
+                rows.append(
+                    (run["data"], mixed, member, search["space"], str(search["trials"]), name, valid, figure)
+                )
+    return _table(rows)
 
 
 def published(model: str, data: str) -> str:
@@ -156,8 +214,7 @@ def published(model: str, data: str) -> str:
 
 def _low_end(data: str) -> float:
     """The lower end of the interval of a mixture's test MRR, as for mixture()."""
-    found = json.loads((KEPT / "mixtures.json").read_text("utf-8"))
-    return float(next(run["mixture"]["mrr_interval"][0] for run in found if run["data"] == data))
+    return float(_mixture(data)["mrr_interval"][0])
 
 
 def _as_published(model: str, data: str) -> str:

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from itertools import groupby
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -34,11 +33,11 @@ def points(data: str) -> list[Point]:
     runs = [
         run for run in read("paths-h200.json")["trainings"] if run["data"] == data and "stopped" not in run
     ]
-    for _, same in groupby(runs, key=lambda run: (run["commit"], run["passes"])):
-        seconds, ranks = zip(*((run["train_seconds"], run["test"]["mrr"]) for run in same), strict=True)
-        found.append(("paths", "Paths", min(seconds) / 60, fmean(ranks)))
+    newest = [run for run in runs if run["commit"] == runs[-1]["commit"]]
+    seconds, ranks = zip(*((run["train_seconds"], run["test"]["mrr"]) for run in newest), strict=True)
+    found.append(("paths", "Paths", min(seconds) / 60, fmean(ranks)))
     found += [
-        ("mixture", "train --minutes", run["seconds"] / 60, run["mixture"]["test"]["mrr"])
+        ("mixture", f"--minutes {run['minutes']:g}:", run["seconds"] / 60, run["mixture"]["test"]["mrr"])
         for run in read("mixtures.json")
         if run["data"] == data and run["device"].startswith("NVIDIA")
     ]
@@ -57,7 +56,8 @@ def draw() -> Any:
         for kind, name, minutes, mrr in points(data):
             marker, colour = KINDS[kind]
             axes.plot(minutes, mrr, marker, color=colour)
-            axes.annotate(f"  {name} {mrr:.3f}", (minutes, mrr), fontsize="x-small", va="center")
+            side = "right" if kind == "paths" else "left"
+            axes.annotate(f"  {name} {mrr:.3f}  ", (minutes, mrr), fontsize="x-small", va="center", ha=side)
         axes.set(title=data, xlabel="minutes on one H200", ylabel="test MRR", xscale="log", xlim=(0.4, 60))
         axes.set_xticks([0.5, 1, 2, 5, 10, 20, 50], ["0.5", "1", "2", "5", "10", "20", "50"])
         axes.grid(alpha=0.3)
