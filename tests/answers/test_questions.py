@@ -122,8 +122,9 @@ def test_probabilities_rise_with_scores_and_facts_of_train_have_none(asked):
 
 
 def by_hand(asked, relations) -> list[tuple[float, tuple[int, int, int]]]:
-    """Every new triple with the probability of its tail, one question after another."""
+    """Every new triple with its probability, one question after another."""
     dataset, model, found = asked.run.dataset, asked.run.model, []
+    links = asked.calibration.links
     for r in relations:
         facts = [t for s in ("train", "valid", "test") for t in dataset[s].tolist() if t[1] == r]
         heads, tails = [h for h, _, _ in facts], [t for _, _, t in facts]
@@ -133,7 +134,10 @@ def by_hand(asked, relations) -> list[tuple[float, tuple[int, int, int]]]:
             scores = model(*question).detach()
             closed = marked(dataset.known, *question, scores)
             closed[0, h] |= len(facts) >= 20 and all(a != c for a, _, c in facts)
-            chances = asked.calibration.probability(log_odds(scores, closed), question[1])[0]
+            p = asked.calibration.probability(log_odds(scores, closed), question[1])[0]
+            answers = heads.count(h)
+            share = links.own[r][min(answers.bit_length(), 6)]  # every entity is a head of each relation
+            chances = torch.sigmoid(links.slope * torch.logit(share * p) + links.offset)
             for t in range(N):
                 second = (once[0] and h in heads) or (once[1] and t in tails)
                 if not (closed[0, t] or second):

@@ -8,9 +8,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from modulekge.answers.type_constraints import TypeConstraints
 from modulekge.data.dataset import Dataset
+from modulekge.data.type_constraints import TypeConstraints
 from modulekge.evaluation.calibration import Calibration
+from modulekge.evaluation.link_calibration import standings
 from modulekge.evaluation.odds import log_odds, loops, marked, questions_at_once
 from modulekge.models.scorer import Scorer
 from modulekge.shapes import Ids, Scores, Triples
@@ -76,14 +77,15 @@ def links_in_chunks(
     calibration: Calibration,
     relations: Iterable[int],
     k: int,
-    types: TypeConstraints | None = None,
+    types: TypeConstraints,
+    constrained: bool = True,
     least: float = 0.0,
     only: Ids | None = None,
     share: float = 1.0,
 ) -> Iterator[Chunk]:
     """Score chunks of heads against all entities; yield the ``k`` best new triples of each, or pairs of them.
 
-    With types, only heads and tails that the relation can hold; rivals in a probability stay all entities.
+    If constrained, only heads and tails that the relation can hold; rivals stay all entities.
     Those that are less probable than ``least`` are left out, and with ``only`` all other heads. Of the heads
     of each relation a ``share`` is asked, evenly spaced.
     """
@@ -94,16 +96,18 @@ def links_in_chunks(
         inverse = relation + len(dataset.relations)
         taken = answered(dataset, inverse, device)[None]
         asking = torch.arange(count, device=device) if only is None else only.to(device)
-        if types:
+        fitting = types.allowed(inverse).to(device)
+        if constrained:
             taken = taken | ~types.allowed(relation).to(device)
-            asking = asking[types.allowed(inverse).to(device)[asking]]
+            asking = asking[fitting[asking]]
         some = ceil(share * len(asking))
         asking = asking[torch.arange(some, device=device) * len(asking) // max(1, some)]
         for heads in asking.split(questions_at_once(count, device)):
             asked = torch.full_like(heads, relation)
             scores = scorer.scores(heads, asked)
             old = marked(known, heads, asked, scores) | loops(irreflexive, heads, asked, scores)
-            chances = calibration.probability(log_odds(scores, old), asked).nan_to_num(-1)
+            standing = standings(known.counts(heads, asked), fitting[heads])
+            chances = calibration.link_probability(log_odds(scores, old), asked, standing).nan_to_num(-1)
             chances[old | full[heads] | taken] = -1
             yield _chunk(chances, heads, relation, 2 * k if dataset.symmetric[relation] else k, least)
 

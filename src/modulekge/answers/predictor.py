@@ -1,7 +1,7 @@
 """Questions by name, answers by name: no HTTP here."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
@@ -14,11 +14,12 @@ from torch import Tensor
 from modulekge.answers.links import Watch, best_links, links_in_chunks
 from modulekge.answers.questions import Answers, Link, Links, PredictionSet, QueryType, Question, QuestionIds
 from modulekge.answers.triples import Named, NamedTriples, Unknown
-from modulekge.answers.type_constraints import TypeConstraints, Types, check_types
-from modulekge.data.benchmarks import SPLITS
+from modulekge.data.benchmarks import SPLITS, Split
 from modulekge.data.filter_index import FilterIndex
+from modulekge.data.type_constraints import TypeConstraints, Types, check_types
 from modulekge.errors import QuestionError, RunError
 from modulekge.evaluation.calibration import Calibration
+from modulekge.evaluation.link_calibration import standings
 from modulekge.evaluation.odds import (
     pairs_at_once,
     questions_at_once,
@@ -229,7 +230,8 @@ class Predictor(Shown):
     ) -> Links:
         """Return the ``k`` most probable new triples of some relations, or of all, over the whole graph.
 
-        They are ranked by the probability of their tail: scores of different questions cannot be compared.
+        They are ranked by the probability that they are missing facts
+        (:mod:`modulekge.evaluation.link_calibration`).
         What no fact of a relation shows is left out: a second answer where each question has one, loops, and,
         unless ``types="any"``, heads and tails of a type that the relation does not hold there.
         ``min_probability`` leaves out what is less probable, ``per_relation`` all but so many of each, so
@@ -260,11 +262,10 @@ class Predictor(Shown):
             if not 0 <= found <= 1:
                 raise QuestionError(f"{name} = {found:g}: expected a number between 0 and 1")
         scorer, dataset = self.run.scorer, self.run.dataset
-        calibration, constraints = self.calibrated(), self._constraints(types)
+        calibration, constrained = self.calibrated(), self._constraints(types) is not None
         only = None if heads is None else torch.tensor(heads)
-        chunks = links_in_chunks(
-            scorer, dataset, calibration, relations, k, constraints, min_probability, only, share
-        )
+        asked = scorer, dataset, calibration, relations, k, self.type_constraints
+        chunks = links_in_chunks(*asked, constrained, min_probability, only, share)
         return self.score_ids(best_links(watch(chunks), k, dataset.symmetric, per_relation))
 
     def link_candidates(
@@ -304,7 +305,9 @@ class Predictor(Shown):
         heads, relations, tails = triples.unbind(1)
         scored = kind.rate(heads, relations)
         splits = kind.splits(heads, relations, tails[:, None])
-        chances = kind.chances(scored.odds.gather(1, tails[:, None]), relations, splits)
+        chances = self._as_links(triples, splits).chances(
+            scored.odds.gather(1, tails[:, None]), relations, splits
+        )
         scores = scored.scores.gather(1, tails[:, None])[:, 0].tolist()
         tail_ranks = _ranks(scored.scores, tails, scored.known)
         back = kind.rate(tails, relations + len(dataset.relations))
@@ -316,6 +319,18 @@ class Predictor(Shown):
                 triples.tolist(), scores, chances, tail_ranks, head_ranks, splits, strict=True
             )
         )
+
+    def _as_links(self, triples: Triples, splits: list[list[Split | None]]) -> QueryType:
+        """Return what asks for the tails of triples, whose questions may miss no answer."""
+        calibration, dataset = self.calibration, self.run.dataset
+        if calibration is None or calibration.links is None:
+            return self.entities
+        heads, relations, _ = triples.cpu().unbind(1)
+        itself = torch.tensor([split is not None for (split,) in splits], dtype=torch.long)
+        others = dataset.known.counts(heads, relations) - itself
+        fitting = self.type_constraints.fit(heads, relations + len(dataset.relations))
+        standing = standings(others, fitting)
+        return replace(self.entities, chance=partial(calibration.link_probability, standings=standing))
 
 
 def _best(

@@ -111,7 +111,7 @@ class Link:
     relation: str
     tail: str
     score: float
-    probability: float | None  # of the tail; None as for an answer
+    probability: float | None  # that it is a missing fact; None as for an answer
     tail_rank: int  # among the tails of (head, relation, ?); ties count as above it
     head_rank: int  # among the heads of (?, relation, tail)
     split: Split | None

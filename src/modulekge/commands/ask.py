@@ -12,9 +12,9 @@ from modulekge.answers.links import affordable
 from modulekge.answers.predictor import Predictor
 from modulekge.answers.questions import Answer, Link, Question
 from modulekge.answers.triples import NamedTriples
-from modulekge.answers.type_constraints import Types
 from modulekge.commands.graph import give, on_device, print_found, print_notes, print_untrained
 from modulekge.data.dataset import Dataset
+from modulekge.data.type_constraints import Types
 from modulekge.errors import QuestionError
 from modulekge.run.rows import WRITERS, Rows, check_target, with_labels
 from modulekge.run.run import load
@@ -120,7 +120,7 @@ def links(
     give(rows, render.links_table(found, dataset), target, as_json, lambda: write(found, dataset))
     if found and not as_json:
         typer.echo(
-            "probability: of the tail, if (head, relation, ?) misses one; of a whole list fewer are true",
+            "probability: that the link is a missing fact, if as many are missing as valid held out",
             err=True,
         )
     if out and dry_run:

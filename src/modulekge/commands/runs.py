@@ -24,6 +24,7 @@ from modulekge.errors import ConfigError, EndedError, LostError
 from modulekge.evaluation.calibration import Calibration
 from modulekge.evaluation.evaluate import evaluate as evaluate_model
 from modulekge.evaluation.evaluate import ranked_triples
+from modulekge.evaluation.link_calibration import most_unanswered
 from modulekge.evaluation.mixing import Fitted, fitted_triples
 from modulekge.evaluation.odds import count_questions
 from modulekge.evaluation.report import Report
@@ -333,5 +334,6 @@ def make_calibration(run: Run, measure: bool = True) -> Calibration:
     """Calibrate a run with a display, and measure that on test."""
     splits: tuple[Split, ...] = ("valid", "test") if measure else ("valid",)
     questions = sum(count_questions(run.scorer, run.dataset, split) for split in splits)
+    questions += most_unanswered(run.scorer)
     with render.progress_display("calibrating", questions, lambda asked: len(asked.relations)) as watch:
         return calibrate_run(on_device(run), watch, measure)

@@ -19,11 +19,13 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from modulekge.data.dataset import Dataset
 from modulekge.errors import QuestionError, TrainingError
+from modulekge.evaluation.lines import CENTRES, cells_of, fit_line
+from modulekge.evaluation.link_calibration import Best, LinkCalibration, fit_links
 from modulekge.evaluation.odds import FARTHEST, ScoredBatch, scored_batches, scored_pair_batches
 from modulekge.evaluation.reliability import Coverage, Meter, Reliability
 from modulekge.frames import Shown
@@ -38,22 +40,6 @@ ENOUGH_FOR_SETS = 50  # from which its answer sets are its own too
 _BORROWED = 10  # triples' worth of all relations' data that each line is fitted to besides its own
 _KEPT_MARGINS = 1000  # of a line; more would only make the file larger
 _COVERAGE = 0.9  # of the answer sets that are measured
-_MOST_STEPS = 200
-# Log-odds are counted in cells by the leading bits of a float32: sign, exponent, and 6 of the fraction, so
-# that a cell is at most 1/64 of x wide; all below 1/64 are in the cell of 0
-_BITS = 17  # that are left out
-
-
-def _leading(x: float) -> int:
-    """Return the leading bits of a positive number."""
-    return int(torch.tensor(x, dtype=torch.float32).view(torch.int32)) >> _BITS
-
-
-_LEAST = _leading(1 / 64)
-_REACH = _leading(FARTHEST) - _LEAST
-_EDGES = (torch.arange(_REACH + 2, dtype=torch.int32) + _LEAST << _BITS).view(torch.float32).double()
-_ABOVE = (_EDGES[1:-1] + _EDGES[2:]) / 2
-_CENTRES = torch.cat([-_ABOVE.flip(0), torch.zeros(1), _ABOVE])
 
 
 @dataclass(frozen=True)
@@ -89,14 +75,16 @@ class Measured:
 class Calibration(Shown):
     """Lines of all questions together, of those relations and directions with enough triples, and of pairs.
 
-    ``own`` goes by the relation of the question: heads are asked for through r + |R|. ``pairs`` is of the
-    questions (head, ?, tail). ``fitted_to`` marks what made the scores; where it is empty, nobody knows.
+    ``links`` makes probabilities of links; calibrations made before there were any have none. ``own`` goes by
+    the relation of the question: heads are asked for through r + |R|. ``pairs`` is of the questions
+    (head, ?, tail). ``fitted_to`` marks what made the scores; where it is empty, nobody knows.
     """
 
     together: Line
     own: dict[int, Line]
     pairs: Line
     measured: Measured | None = None
+    links: LinkCalibration | None = None
     fitted_to: str = ""
 
     def _about(self) -> Mapping[str, object]:
@@ -122,6 +110,11 @@ class Calibration(Shown):
         )
         return _chances(odds, slopes, offsets)
 
+    def link_probability(self, odds: Scores, relations: Ids, standings: Ids) -> Scores:
+        """Return the probabilities of links from heads of such standing to candidates with these log-odds."""
+        chances = self.probability(odds, relations)
+        return self.links.probability(chances, relations, standings) if self.links else chances
+
     def pair_probability(self, odds: Scores, tails: Ids) -> Scores:
         """Return the probabilities of relations between pairs, by their log-odds among all relations."""
         return _chances(odds, self.pairs.slope, self.pairs.offset)
@@ -142,7 +135,7 @@ class Calibration(Shown):
             return {r if r < before else r - before + after: line for r, line in lines.items()}
 
         measured = self.measured and replace(self.measured, own=moved(self.measured.own))
-        return replace(self, own=moved(self.own), measured=measured)
+        return replace(self, own=moved(self.own), measured=measured)  # links are of tails, whose ids stay
 
     def to_json(self) -> str:
         """Return the calibration as JSON."""
@@ -151,7 +144,7 @@ class Calibration(Shown):
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> "Calibration":
         """Return the calibration that was written as these fields of a JSON object."""
-        return typed(cls, fields)
+        return typed(cls, {"links": None, **fields})
 
 
 def _chances(odds: Scores, slope: Tensor | float, offset: Tensor | float) -> Scores:
@@ -175,7 +168,14 @@ def calibrate(scorer: Scorer, dataset: Dataset, watch: Watch = iter, measure: bo
     rich = (counts >= ENOUGH).nonzero()[:, 0].tolist()
     slots = torch.zeros(dataset.n_relations_with_inverses, dtype=torch.long)
     slots[rich] = 1 + torch.arange(len(rich))
-    tally, margins = _tally(watch(scored_batches(scorer, dataset, "valid")), slots, 1 + len(rich))
+    best = list[Best]()
+
+    def noted() -> Iterator[ScoredBatch]:
+        for asked in watch(scored_batches(scorer, dataset, "valid")):
+            best.append(Best.of(asked, len(dataset.relations)))
+            yield asked
+
+    tally, margins = _tally(noted(), slots, 1 + len(rich))
     pairs, _ = _tally(scored_pair_batches(scorer, dataset, "valid"), torch.zeros(1, dtype=torch.long), 1)
     if torch.cat(margins).isnan().any():
         raise TrainingError(f"{dataset.name}: scores that are no numbers; train anew with a lower train.lr")
@@ -183,22 +183,24 @@ def calibrate(scorer: Scorer, dataset: Dataset, watch: Watch = iter, measure: bo
     together = _fitted(everyone, everyone, torch.cat(margins))
     own = {relation: _fitted(tally[i], everyone, margins[i]) for i, relation in enumerate(rich, start=1)}
     found = Calibration(together, own, _fitted(pairs[0], pairs[0], margins[0][:0]))
+    links = fit_links(scorer, dataset, found.probability, Best.joined(best), watch)
+    found = replace(found, links=links)
     if not measure or len(dataset.test) == 0:
         return found
     measured = _measured(
         found, watch(scored_batches(scorer, dataset, "test")), dataset.n_relations_with_inverses
     )
-    return Calibration(found.together, found.own, found.pairs, measured)
+    return replace(found, measured=measured)
 
 
 def _tally(batches: Iterable[ScoredBatch], slots: Tensor, count: int) -> tuple[Tensor, list[Tensor]]:
     """Return how many candidates, false and true, have log-odds in each cell; and the margins; by slot."""
-    cells = torch.zeros(count * 2 * len(_CENTRES) + 1, dtype=torch.float64)  # the last is of no candidates
+    cells = torch.zeros(count * 2 * len(CENTRES) + 1, dtype=torch.float64)  # the last is of no candidates
     margins: list[list[Tensor]] = [[] for _ in range(count)]
     for asked in batches:
         slot = slots.to(asked.odds.device)[asked.relations]
-        place = _cells(asked.odds) + 2 * len(_CENTRES) * slot[:, None]
-        place[asked.true] += len(_CENTRES)
+        place = cells_of(asked.odds) + 2 * len(CENTRES) * slot[:, None]
+        place[asked.true] += len(CENTRES)
         place.masked_fill_(~asked.candidate, len(cells) - 1)
         cells += torch.bincount(place.flatten(), minlength=len(cells)).cpu()
         of_answers = slot[asked.rows]
@@ -207,67 +209,13 @@ def _tally(batches: Iterable[ScoredBatch], slots: Tensor, count: int) -> tuple[T
     return cells[:-1].view(count, 2, -1), [torch.cat([torch.zeros(0), *parts]) for parts in margins]
 
 
-def _cells(odds: Scores) -> Int[Tensor, "b e"]:
-    """Return the cell of each log-odds."""
-    bits = odds.float().view(torch.int32)
-    far = ((bits & 0x7FFFFFFF) >> _BITS).sub_(_LEAST).clamp_(0, _REACH)
-    return torch.where(bits < 0, -far, far).long().add_(_REACH)
-
-
 def _fitted(cells: Float[Tensor, "2 c"], everyone: Float[Tensor, "2 c"], margins: Tensor) -> Line:
     """The line of own data and some borrowed, with the margins, of which a thousand at most are kept."""
     borrowed = everyone * (_BORROWED / max(1.0, float(everyone[1].sum())))
-    slope, offset = fit_line(cells if cells is everyone else cells + borrowed, _CENTRES)
+    slope, offset = fit_line(cells if cells is everyone else cells + borrowed, CENTRES)
     count = min(len(margins), _KEPT_MARGINS)
     kept = margins[torch.arange(count) * len(margins) // max(1, count)]
     return Line(int(cells[1].sum()), slope, offset, tuple(kept.sort().values.tolist()))
-
-
-def fit_line(cells: Float[Tensor, "2 c"], odds: Float[Tensor, " c"]) -> tuple[float, float]:
-    r"""The $(a \ge 0, b)$ of greatest likelihood, of so many false and true candidates at each log-odds.
-
-    By Newton's method, each step halved until it is one forward, in sums alone: what LAPACK makes of the same
-    numbers depends on where they lie in memory. The targets are Platt's, $(N_+ + 1) / (N_+ + 2)$ and
-    $1 / (N_- + 2)$, for which the best line is finite even where true and false lie apart. Without
-    candidates it is the plain softmax.
-    """
-    if not cells.any():
-        return 1.0, 0.0
-    false, true = cells[0].sum(), cells[1].sum()
-    weight = cells.sum(0)
-    target = cells[0] / (false + 2) + cells[1] * (true + 1) / (true + 2)
-    here = weight > 0
-    x, weight, target = odds[here], weight[here], target[here]
-
-    def loss(line: Tensor) -> Tensor:
-        z = line[0] * x + line[1]
-        return (weight * torch.nn.functional.softplus(z) - target * z).sum()
-
-    base = torch.logit(target.sum() / weight.sum())
-    line = torch.stack([torch.zeros_like(base), base])
-    now = loss(line)
-    for _ in range(_MOST_STEPS):
-        chance = (line[0] * x + line[1]).sigmoid()
-        step = _newton(x, weight * chance - target, weight * chance * (1 - chance))
-        while (after := loss(line - step)) > now and step.abs().max() > 0:
-            step = step / 2
-        gained, line, now = now - after, line - step, after
-        if gained <= 1e-12 * now:
-            break
-    a, b = (line if line[0] >= 0 else torch.stack([torch.zeros_like(base), base])).tolist()
-    return a, b
-
-
-def _newton(
-    x: Float[Tensor, " c"], gradient: Float[Tensor, " c"], curvature: Float[Tensor, " c"]
-) -> Float[Tensor, "2"]:
-    """The step of a line by gradients and curvatures at its points; it only rises where all are at one x."""
-    total = curvature.sum()
-    mean = (curvature * x).sum() / total
-    spread = (curvature * (x - mean) ** 2).sum()
-    apart = spread > 1e-24 * (curvature * x**2).sum()  # else it is what rounding left
-    tilt = (gradient * (x - mean)).sum() / spread if apart else torch.zeros_like(mean)
-    return torch.stack([tilt, gradient.sum() / total - mean * tilt])
 
 
 def _measured(found: Calibration, batches: Iterable[ScoredBatch], n_relations_with_inverses: int) -> Measured:

@@ -115,6 +115,7 @@ class ScoredBatch:
     nothing to choose.
     """
 
+    heads: Ids
     relations: Ids
     scores: Scores
     taken: Bool[Tensor, "b e"]  # answers that some split knows, and what can be none
@@ -157,16 +158,26 @@ def scored_batches(
 
     Of more than ``most``, by default :func:`most_questions`, some are asked, evenly spaced.
     """
-    device = scorer.device
-    answers = FilterIndex.of(dataset.questions(split), dataset.n_relations_with_inverses).to(device)
+    count = dataset.n_relations_with_inverses
+    answers = FilterIndex.of(dataset.questions(split), count)
+    keys = evenly_drawn(answers.keys, most or most_questions(scorer.n_entities, scorer.cost))
+    yield from scored_questions(scorer, dataset, keys // count, keys % count, answers)
+
+
+def scored_questions(
+    scorer: Scorer, dataset: Dataset, heads: Ids, relations: Ids, answers: FilterIndex | None = None
+) -> Iterator[ScoredBatch]:
+    """Ask questions in the scorer's order; without ``answers`` no candidate is a missing fact."""
+    device, count = scorer.device, dataset.n_relations_with_inverses
+    answers = (answers or FilterIndex.of(dataset.train[:0], count)).to(device)
     known, irreflexive = dataset.known.to(device), dataset.irreflexive.to(device)
-    keys = _evenly_drawn(answers.keys, most or most_questions(scorer.n_entities, scorer.cost))
-    keys = keys[scorer.order(keys % dataset.n_relations_with_inverses)]
-    for some in keys.split(questions_at_once(scorer.n_entities, device)):
-        heads, relations = some // dataset.n_relations_with_inverses, some % dataset.n_relations_with_inverses
-        scores = scorer.scores(heads, relations)
-        taken = marked(known, heads, relations, scores) | loops(irreflexive, heads, relations, scores)
-        yield _asked(heads, relations, scores, taken, answers, relations)
+    order = scorer.order(relations)
+    at_once = questions_at_once(scorer.n_entities, device)
+    for some, asks in zip(heads[order].split(at_once), relations[order].split(at_once), strict=True):
+        some, asks = some.to(device), asks.to(device)
+        scores = scorer.scores(some, asks)
+        taken = marked(known, some, asks, scores) | loops(irreflexive, some, asks, scores)
+        yield _asked(some, asks, scores, taken, answers, asks)
 
 
 @frugal
@@ -177,7 +188,7 @@ def scored_pair_batches(scorer: Scorer, dataset: Dataset, split: Split) -> Itera
     known = relations_between(dataset).to(device)
     count = len(dataset.relations)
     most = most_pairs(count, scorer.plain.cost_of_one)
-    for some in _evenly_drawn(answers.keys, most).split(pairs_at_once(count)):
+    for some in evenly_drawn(answers.keys, most).split(pairs_at_once(count)):
         heads, tails = some // len(dataset.entities), some % len(dataset.entities)
         scores = relation_scores(scorer, heads, tails)
         taken = marked(known, heads, tails, scores)
@@ -198,10 +209,10 @@ def _asked(
     odds = log_odds(scores, taken & ~true)
     candidate = (true | ~taken) & (odds < FARTHEST)
     margins = margins.clamp(-FARTHEST, FARTHEST)
-    return ScoredBatch(relations, scores, taken, odds, candidate, true, rows, places, margins)
+    return ScoredBatch(heads, relations, scores, taken, odds, candidate, true, rows, places, margins)
 
 
-def _evenly_drawn(keys: Int[Tensor, " _all"], most: int) -> Int[Tensor, " _some"]:
+def evenly_drawn(keys: Int[Tensor, " _all"], most: int) -> Int[Tensor, " _some"]:
     """Return at most so many of the questions, evenly spaced."""
     if len(keys) <= most:
         return keys

@@ -6,7 +6,7 @@ import torch
 
 from modulekge.answers.links import best_links, links_in_chunks
 from modulekge.answers.predictor import Predictor
-from modulekge.answers.type_constraints import Types
+from modulekge.data.type_constraints import Types
 from modulekge.errors import QuestionError
 from modulekge.server.views import LinkView
 from modulekge.shapes import Triples
@@ -44,8 +44,10 @@ def new_links(asked: Predictor, relations: Sequence[int], types: Types) -> list[
             f"{questions:,} questions would have to be asked, and {most:,} may be; name fewer relations, or "
             "let 'modulekge links' ask them"
         )
-    constraints = asked.type_constraints if types == "constrained" else None
-    chunks = links_in_chunks(scorer, dataset, calibration, relations, MOST_LINKS, constraints)
+    constrained = types == "constrained"
+    chunks = links_in_chunks(
+        scorer, dataset, calibration, relations, MOST_LINKS, asked.type_constraints, constrained
+    )
     return link_views(asked, best_links(chunks, MOST_LINKS, dataset.symmetric))
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from modulekge.answers.links import answered
 from modulekge.answers.predictor import Predictor
 from modulekge.answers.questions import Answer
-from modulekge.answers.type_constraints import Types
+from modulekge.data.type_constraints import Types
 from modulekge.server.lookup import Lookup
 from modulekge.server.views import DrawnLink, Neighbourhood
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from modulekge.answers.predictor import Known, Predictor
 from modulekge.answers.questions import Answer, QuestionIds
-from modulekge.answers.type_constraints import Types
+from modulekge.data.type_constraints import Types
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from modulekge.answers.compound.asker import CompoundAnswers
 from modulekge.answers.compound.tokens import LONGEST as LONGEST_QUESTION
 from modulekge.answers.predictor import Known
 from modulekge.answers.questions import Answer, Question
-from modulekge.answers.type_constraints import Types
 from modulekge.choices import FEW, T_NORMS
+from modulekge.data.type_constraints import Types
 from modulekge.run.judgements import Judgement, Verdict
 from modulekge.server.views import LinkView, PredictionSetView
 

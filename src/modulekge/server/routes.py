@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import PlainTextResponse
 
 from modulekge.answers.questions import Link, QuestionIds
-from modulekge.answers.type_constraints import Types
+from modulekge.data.type_constraints import Types
 from modulekge.explanations.relation_patterns import RelationPatterns
 from modulekge.explanations.values import Explanation, PathExplanation
 from modulekge.run.judgements import Agreement, Judgement, agreement, standing_judgements

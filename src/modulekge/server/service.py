@@ -15,7 +15,7 @@ from modulekge.answers.compound.asker import Asker, CompoundAnswers
 from modulekge.answers.compound.syntax import parse
 from modulekge.answers.predictor import Known, Predictor
 from modulekge.answers.questions import Answer, QuestionIds
-from modulekge.answers.type_constraints import Types, check_types
+from modulekge.data.type_constraints import Types, check_types
 from modulekge.errors import RunError, unknown
 from modulekge.explanations.explanation import alike, explain_ids
 from modulekge.explanations.relation_patterns import RelationPatterns, relation_patterns

@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 
 from modulekge.answers.predictor import Known
 from modulekge.answers.questions import Answer, Question
-from modulekge.answers.type_constraints import Types
 from modulekge.choices import FEW
+from modulekge.data.type_constraints import Types
 from modulekge.errors import QuestionError
 from modulekge.server import replies
 from modulekge.server.growing import GrowingRun

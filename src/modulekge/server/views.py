@@ -215,9 +215,9 @@ class PredictionSetView:
 
 @dataclass(frozen=True)
 class LinkView(Link):
-    """A triple with its labels; ``probability`` is of its tail, ``head_probability`` of its head.
+    """A triple with its labels; ``probability`` is that it is a missing fact.
 
-    The two differ, since either has other rivals.
+    ``head_probability`` is that of its head, if the question for the head misses an answer.
     """
 
     head_probability: float | None

@@ -25,9 +25,9 @@ from modulekge.answers.compound.tnorms import find_t_norm
 from modulekge.answers.compound.witness import Reason, witness
 from modulekge.answers.links import answered
 from modulekge.answers.predictor import Known, Predictor
-from modulekge.answers.type_constraints import Types, check_types
 from modulekge.choices import FEW
 from modulekge.data.filter_index import FilterIndex
+from modulekge.data.type_constraints import Types, check_types
 from modulekge.errors import QuestionError
 from modulekge.evaluation.odds import questions_at_once
 from modulekge.frames import Columns, Shown, Table

@@ -35,9 +35,9 @@ export async function show({ run, params, signal }) {
           link("ask", { run: run.name, relation, tail }, sentence("?", words(r), t))),
       ),
       scored.probability === null ? null : el("p.quiet",
-        "Each question has rivals of its own, so the same fact is more probable as the answer to one than to ",
-        "another: here among all ends, there among all starts, and ",
-        link("ask", { run: run.name, head, tail }, "among all relations"), " between the two."),
+        "The first probability is that this fact is missing at all; the second is that of its start, if the ",
+        "question misses an answer. There are also the ",
+        link("ask", { run: run.name, head, tail }, "relations between the two"), "."),
       later(load, draw, { signal, waiting: "Looking for what speaks for it…" }),
     ],
   };

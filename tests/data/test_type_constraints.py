@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from modulekge.answers.predictor import Predictor
 from modulekge.answers.questions import Question
-from modulekge.answers.type_constraints import TypeConstraints, type_relations
 from modulekge.data.dataset import Dataset
+from modulekge.data.type_constraints import TypeConstraints, type_relations
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.errors import QuestionError
 

@@ -74,6 +74,14 @@ class TypeConstraints:
         unique, rows = relations.unique(return_inverse=True)
         return torch.stack([self.allowed(r) for r in unique.tolist()]).to(relations.device)[rows]
 
+    def fit(self, entities: Ids, relations: Ids) -> Bool[Tensor, " b"]:
+        """Say of each entity whether it may answer the relation beside it."""
+        found = torch.zeros(len(entities), dtype=torch.bool)
+        for relation in relations.unique().tolist():
+            rows = (relations == relation).cpu()
+            found[rows] = self.allowed(relation)[entities.cpu()[rows]]
+        return found.to(entities.device)
+
     def sides(self, relation: int) -> tuple[int, int]:
         """Return how many heads and how many tails a relation, not a reciprocal one, may have."""
         heads, tails = (int(self.allowed(r).sum()) for r in (relation + self.n_relations // 2, relation))

@@ -1,0 +1,161 @@
+r"""Probabilities of links, where nobody says that the question misses an answer.
+
+$$P(h, r, t) = \sigma(a \operatorname{logit}(\pi_r(h)\, p_t) + b), \quad a \ge 0$$
+
+$p_t$ is the probability of a tail if its question (h, r, ?) misses an answer
+(:mod:`modulekge.evaluation.calibration`). $\pi_r(h)$ is how often such a question does: the share of heads of
+the same standing to whom valid gives an answer. A head's standing is how many answers it has in train: none,
+one, two or three, four to seven, and so on; or that nothing like it is a head of this relation. $(a, b)$ is
+fitted to the best candidates of the questions that valid answers and of a sample of all others. So the
+probability is that of a graph that misses as many facts as valid holds.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from modulekge.data.dataset import Dataset
+from modulekge.data.type_constraints import TypeConstraints
+from modulekge.evaluation.lines import CENTRES, cells_of, fit_line
+from modulekge.evaluation.odds import ScoredBatch, evenly_drawn, most_questions, scored_questions
+from modulekge.models.scorer import Scorer
+from modulekge.shapes import Ids, Scores
+
+_STANDINGS = 8  # by answers: none, 1, 2 to 3, ..., 32 and more; the last is of heads of another kind
+_BEST = 64  # candidates of a question that the line is fitted to: links are chosen from these
+_BORROWED = 2  # heads' worth of the relation that each standing is estimated from besides its own
+_MOST_RELATIONS = 512  # whose standings are counted, those that valid asks most
+_SURE = 1e-7  # how near to 0 and 1 a chance may be
+
+Shares = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class LinkCalibration:
+    """The shares of questions that miss an answer, by the standing of their head, and the line of all."""
+
+    own: dict[int, Shares]
+    together: Shares
+    slope: float
+    offset: float
+
+    def probability(self, chances: Scores, relations: Ids, standings: Ids) -> Scores:
+        """Return the probabilities of links by those of their tails, a question in each row."""
+        pairs = zip(relations.tolist(), standings.tolist(), strict=True)
+        shares = chances.new_tensor([self.own.get(r, self.together)[s] for r, s in pairs])
+        return (self.slope * _logit(chances * shares[:, None]) + self.offset).sigmoid()
+
+
+class Best(NamedTuple):
+    """The best candidates of questions for tails: their log-odds, and which are true."""
+
+    heads: Ids
+    relations: Ids
+    odds: Float[Tensor, "b k"]
+    true: Bool[Tensor, "b k"]
+
+    @classmethod
+    def of(cls, asked: ScoredBatch, n_relations: int) -> "Best":
+        """Take those of a batch; questions for heads, of reciprocal relations, are left out."""
+        tails = asked.relations < n_relations
+        odds = asked.odds.masked_fill(~asked.candidate, -torch.inf)[tails]
+        best = odds.topk(min(_BEST, odds.shape[1]), 1)
+        true = asked.true[tails].gather(1, best.indices)
+        parts = asked.heads[tails], asked.relations[tails], best.values, true
+        return cls(*(part.cpu() for part in parts))
+
+    @classmethod
+    def joined(cls, parts: list["Best"]) -> "Best":
+        """Join those of several batches."""
+        return cls(*(torch.cat(column) for column in zip(*parts, strict=True)))
+
+
+def standings(answers: Int[Tensor, " b"], fitting: Bool[Tensor, " b"]) -> Ids:
+    """Return the standings of heads with so many answers, or of those without that are of another kind."""
+    few = (1 + answers.clamp(min=1).double().log2().long()).clamp(max=_STANDINGS - 2)
+    return torch.where(answers > 0, few, torch.where(fitting, 0, _STANDINGS - 1))
+
+
+def fit_links(
+    scorer: Scorer,
+    dataset: Dataset,
+    chances: Callable[[Scores, Ids], Scores],
+    opened: Best,
+    watch: Callable[[Iterator[ScoredBatch]], Iterable[ScoredBatch]],
+) -> LinkCalibration:
+    """Fit shares, and the line to questions that valid answers, ``opened``, and to a sample of the others.
+
+    ``chances`` are the probabilities of tails by their log-odds and relations.
+    """
+    asked = dataset.valid[:, 1].bincount(minlength=len(dataset.relations))
+    commonest = asked.argsort(descending=True, stable=True)[: min(_MOST_RELATIONS, int((asked > 0).sum()))]
+    types, most = TypeConstraints.of(dataset), ceil(most_unanswered(scorer) / len(commonest))
+    counted, drawn = dict[int, Tensor](), list[Tensor]()
+    standing_of = torch.zeros_like(opened.heads)
+    weights = [torch.full((len(opened.heads),), len(dataset.valid[:, :2].unique(dim=0)) / len(opened.heads))]
+    for relation in commonest.tolist():
+        standing, answered = _heads(dataset, types, relation)
+        counted[relation] = torch.stack(
+            [heads.bincount(minlength=_STANDINGS).double() for heads in (standing, standing[answered])]
+        )
+        mine = opened.relations == relation
+        standing_of[mine] = standing[opened.heads[mine]]
+        others = ~answered & (standing < _STANDINGS - 1)
+        if dataset.functional[relation]:  # one that has its answer is never asked for another
+            others &= standing == 0
+        heads = evenly_drawn(others.nonzero()[:, 0], most)
+        drawn.append(torch.stack([heads, torch.full_like(heads, relation), standing[heads]]))
+        weights.append(torch.full((len(heads),), float(others.sum()) / max(1, len(heads))))
+    everyone = torch.stack(list(counted.values())).sum(0)
+    shares = {relation: _shares(each, everyone) for relation, each in counted.items()}
+    found = LinkCalibration(shares, _shares(everyone, everyone), 1.0, 0.0)
+    heads, relations, standing = torch.cat(drawn, 1)
+    batches = watch(scored_questions(scorer, dataset, heads, relations))
+    best = Best.joined([opened, *(Best.of(batch, len(dataset.relations)) for batch in batches)])
+    order = scorer.order(relations)  # in which they were asked
+    standing = torch.cat([standing_of, standing[order]])
+    weight = torch.cat([weights[0], torch.cat(weights[1:])[order]])
+    p = found.probability(chances(best.odds, best.relations), best.relations, standing)
+    slope, offset = _line(p, best, weight)
+    return replace(found, slope=slope, offset=offset)
+
+
+def most_unanswered(scorer: Scorer) -> int:
+    """Return about how many questions that valid does not answer are asked at most."""
+    return most_questions(scorer.n_entities, scorer.cost) // 2
+
+
+def _heads(dataset: Dataset, types: TypeConstraints, relation: int) -> tuple[Ids, Bool[Tensor, " e"]]:
+    """Return the standing of every entity as a head of a relation in train, and whether valid answers it."""
+    count = len(dataset.entities)
+    every = torch.arange(count)
+    answers = dataset.known_in_train.counts(every, torch.full_like(every, relation))
+    answered = torch.zeros(count, dtype=torch.bool)
+    answered[dataset.valid[dataset.valid[:, 1] == relation, 0]] = True
+    return standings(answers, types.allowed(relation + len(dataset.relations))), answered
+
+
+def _shares(counted: Float[Tensor, "2 s"], everyone: Float[Tensor, "2 s"]) -> Shares:
+    """Return the share of each standing that valid answers, drawn a little towards all of the relation."""
+    overall = float(everyone[1].sum() / everyone[0].sum())
+    of_relation = (float(counted[1].sum()) + _BORROWED * overall) / (float(counted[0].sum()) + _BORROWED)
+    found = (counted[1] + _BORROWED * of_relation) / (counted[0] + _BORROWED)
+    return tuple(found.tolist())
+
+
+def _line(p: Scores, best: Best, weights: Float[Tensor, " b"]) -> tuple[float, float]:
+    """Fit the line to candidates of these probabilities, each as many times as it stands for."""
+    odds, each = _logit(p), weights[:, None].expand_as(p)
+    here = p.isfinite() & best.odds.isfinite()
+    cells = cells_of(odds) + len(CENTRES) * best.true
+    counts = torch.bincount(cells[here], each[here].double(), 2 * len(CENTRES)).view(2, -1)
+    return fit_line(counts, CENTRES)
+
+
+def _logit(p: Scores) -> Scores:
+    return p.clamp(_SURE, 1 - _SURE).logit()
