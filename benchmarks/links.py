@@ -2,8 +2,8 @@
 
 Of six graphs, the share of held-out answers that stay candidates, and of candidates that are removed. Of the
 four that benchmarks/calibration.py trains, the facts of test, which is hidden, among the 100 and the 1,000
-most probable new links, of any type, of fitting types, and by the probability of their tails alone; WN18RR takes
-most of an hour. Writes results/links.json.
+most probable new links, of any type, of fitting types, and by the probability of their tails alone; WN18RR
+takes most of an hour. Writes results/links.json.
 """
 
 import json

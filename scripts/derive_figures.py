@@ -484,15 +484,34 @@ def prediction_sets() -> str:
 
 
 def links_in_test() -> str:
-    """How many of the best new links stood in test, which was hidden, without type constraints and with."""
-    rows = [("run", "in test, of the 100 best", "of the 1,000 best", "candidates, million", "CPU seconds")]
+    """How many of the best new links stood in test, which was hidden, ranked by what; and as stated."""
+    rows = [
+        (
+            "run",
+            "of the best",
+            "in test, by the tail alone",
+            "as links",
+            "stated",
+            "as links of any type",
+            "CPU seconds",
+        )
+    ]
     for entry in _links():
-        if entry["links"]:
-            pair = [entry["links"][types] for types in ("any", "constrained")]
-            cells = [[str(side["in test"][k]) for side in pair] for k in ("100", "1000")]
-            cells += [[f"{side['candidates'] / 1e6:,.1f}" for side in pair]]
-            cells += [[f"{side['CPU seconds']:,.1f}" for side in pair if "CPU seconds" in side]]
-            rows.append((_run_of(entry), *(" -> ".join(cell) for cell in cells)))
+        if "by tail" in entry and entry["links"]:
+            alone, links, free = entry["by tail"], entry["links"]["constrained"], entry["links"]["any"]
+            for k in ("100", "1000"):
+                found = (f"{side['in test'][k]}" for side in (alone, links, free))
+                before, after, any_type = found
+                stated = f"{links['mean probability'][k]:.0%}"
+                cells = (
+                    f"{int(k):,}",
+                    before,
+                    f"**{after}**",
+                    stated,
+                    any_type,
+                    f"{links['CPU seconds']:,.1f}",
+                )
+                rows.append((_run_of(entry), *cells))
     return _table(rows)
 
 

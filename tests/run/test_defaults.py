@@ -67,6 +67,11 @@ def test_less_memory_means_fewer_numbers_and_less_time_drawn_candidates():
     assert config_of(SIZES["YAGO3-10"], GPU).loss.candidates == "all"
 
 
+@pytest.mark.parametrize("loss", [{"targets": "all"}, {"smoothing": 0.1}])
+def test_candidates_are_not_drawn_for_a_loss_that_needs_them_all(loss):
+    assert config_of(SIZES["FB15k-237"], CORE, {"loss": loss}).loss.candidates == "all"
+
+
 def test_what_is_timed_on_this_machine_decides_and_not_the_estimate():
     cores, size = Machine("cpu", 8, 8 * GIB), SIZES["FB15k-237"]
     fast, slow = (

@@ -98,7 +98,9 @@ def _ladder(
         why = f"as much as {machine.memory / 2**30:.1f} GiB of free memory allow"
     yield [Choice("model.k", load.k, why)]
     drawn: list[Choice] = []
-    if size.entities >= _LEAST_TO_DRAW and not holds(overrides, "loss.candidates"):
+    loss = with_choices((), overrides).loss
+    drawable = loss.targets == "one" and not loss.smoothing and not holds(overrides, "loss.candidates")
+    if size.entities >= _LEAST_TO_DRAW and drawable:
         drawn = [
             Choice("loss.candidates", "shared", "all entities would take too long"),
             Choice("loss.negatives", _NEGATIVES, "drawn once for all questions of a batch"),

@@ -26,7 +26,7 @@ class Judgement:
     verdict: Verdict
     reason: str
     by: str
-    probability: float | None  # of the tail, when it was judged
+    probability: float | None  # of the link, when it was judged
     time: str  # ISO 8601, UTC
 
 
