@@ -11,14 +11,14 @@ from modulekge.data.dataset import Dataset
 from modulekge.data.vocabulary import Vocabulary
 from modulekge.evaluation import link_calibration as module
 from modulekge.evaluation.calibration import Calibration, calibrate
-from modulekge.evaluation.link_calibration import standings
+from modulekge.evaluation.link_calibration import degree_classes
 from modulekge.evaluation.odds import log_odds, loops, marked
 
 
-def test_standings_count_answers_in_powers_of_two():
+def test_classes_count_answers_in_powers_of_two():
     answers = torch.tensor([0, 1, 2, 3, 4, 7, 8, 31, 32, 10**6, 0, 5])
     fitting = torch.tensor([True] * 10 + [False] * 2)
-    assert standings(answers, fitting).tolist() == [0, 1, 2, 2, 3, 3, 4, 5, 6, 6, 7, 3]
+    assert degree_classes(answers, fitting).tolist() == [0, 1, 2, 2, 3, 3, 4, 5, 6, 6, 7, 3]
 
 
 def test_shares_are_those_of_heads_that_valid_answers():
@@ -37,10 +37,10 @@ def test_shares_are_those_of_heads_that_valid_answers():
         heads = sum(n for (r, _), n in all_of.items() if r == relation)
         opened = sum(n for (r, _), n in open_of.items() if r == relation)
         own = (opened + 2 * overall) / (heads + 2)
-        for standing in range(7):
-            place = relation, standing
+        for of_heads in range(7):
+            place = relation, of_heads
             share = (open_of[place] + 2 * own) / (all_of[place] + 2)
-            assert found.own[relation][standing] == pytest.approx(share, rel=1e-6)
+            assert found.own[relation][of_heads] == pytest.approx(share, rel=1e-6)
 
 
 def stated(dataset, found, scorer) -> float:
@@ -53,7 +53,7 @@ def stated(dataset, found, scorer) -> float:
         others = torch.cat([dataset.questions("train"), dataset.questions("test")])
         known = type(dataset.known).of(others, dataset.n_relations_with_inverses)
         closed = marked(known, every, asked, scores) | loops(dataset.irreflexive, every, asked, scores)
-        where = standings(
+        where = degree_classes(
             dataset.known_in_train.counts(every, asked), torch.ones(len(every), dtype=torch.bool)
         )
         chances = found.link_probability(log_odds(scores, closed), asked, where)

@@ -11,7 +11,7 @@ from torch import Tensor
 from modulekge.data.dataset import Dataset
 from modulekge.data.type_constraints import TypeConstraints
 from modulekge.evaluation.calibration import Calibration
-from modulekge.evaluation.link_calibration import standings
+from modulekge.evaluation.link_calibration import degree_classes
 from modulekge.evaluation.odds import log_odds, loops, marked, questions_at_once
 from modulekge.models.scorer import Scorer
 from modulekge.shapes import Ids, Scores, Triples
@@ -106,8 +106,8 @@ def links_in_chunks(
             asked = torch.full_like(heads, relation)
             scores = scorer.scores(heads, asked)
             old = marked(known, heads, asked, scores) | loops(irreflexive, heads, asked, scores)
-            standing = standings(known.counts(heads, asked), fitting[heads])
-            chances = calibration.link_probability(log_odds(scores, old), asked, standing).nan_to_num(-1)
+            classes = degree_classes(known.counts(heads, asked), fitting[heads])
+            chances = calibration.link_probability(log_odds(scores, old), asked, classes).nan_to_num(-1)
             chances[old | full[heads] | taken] = -1
             yield _chunk(chances, heads, relation, 2 * k if dataset.symmetric[relation] else k, least)
 

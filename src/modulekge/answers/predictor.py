@@ -19,7 +19,7 @@ from modulekge.data.filter_index import FilterIndex
 from modulekge.data.type_constraints import TypeConstraints, Types, check_types
 from modulekge.errors import QuestionError, RunError
 from modulekge.evaluation.calibration import Calibration
-from modulekge.evaluation.link_calibration import standings
+from modulekge.evaluation.link_calibration import degree_classes
 from modulekge.evaluation.odds import (
     pairs_at_once,
     questions_at_once,
@@ -329,8 +329,8 @@ class Predictor(Shown):
         itself = torch.tensor([split is not None for (split,) in splits], dtype=torch.long)
         others = dataset.known.counts(heads, relations) - itself
         fitting = self.type_constraints.fit(heads, relations + len(dataset.relations))
-        standing = standings(others, fitting)
-        return replace(self.entities, chance=partial(calibration.link_probability, standings=standing))
+        classes = degree_classes(others, fitting)
+        return replace(self.entities, chance=partial(calibration.link_probability, classes=classes))
 
 
 def _best(

@@ -110,10 +110,10 @@ class Calibration(Shown):
         )
         return _chances(odds, slopes, offsets)
 
-    def link_probability(self, odds: Scores, relations: Ids, standings: Ids) -> Scores:
-        """Return the probabilities of links from heads of such standing to candidates with these log-odds."""
+    def link_probability(self, odds: Scores, relations: Ids, classes: Ids) -> Scores:
+        """Return the probabilities of links from heads of these classes to candidates with these log-odds."""
         chances = self.probability(odds, relations)
-        return self.links.probability(chances, relations, standings) if self.links else chances
+        return self.links.probability(chances, relations, classes) if self.links else chances
 
     def pair_probability(self, odds: Scores, tails: Ids) -> Scores:
         """Return the probabilities of relations between pairs, by their log-odds among all relations."""

@@ -4,7 +4,7 @@ $$P(h, r, t) = \sigma(a \operatorname{logit}(\pi_r(h)\, p_t) + b), \quad a \ge 0
 
 $p_t$ is the probability of a tail if its question (h, r, ?) misses an answer
 (:mod:`modulekge.evaluation.calibration`). $\pi_r(h)$ is how often such a question does: the share of heads of
-the same standing to whom valid gives an answer. A head's standing is how many answers it has in train: none,
+the same class to whom valid gives an answer. The class of a head is how many answers it has in train: none,
 one, two or three, four to seven, and so on; or that nothing like it is a head of this relation. $(a, b)$ is
 fitted to the best candidates of the questions that valid answers and of a sample of all others. So the
 probability is that of a graph that misses as many facts as valid holds.
@@ -26,10 +26,10 @@ from modulekge.evaluation.odds import ScoredBatch, evenly_drawn, most_questions,
 from modulekge.models.scorer import Scorer
 from modulekge.shapes import Ids, Scores
 
-_STANDINGS = 8  # by answers: none, 1, 2 to 3, ..., 32 and more; the last is of heads of another kind
+_CLASSES = 8  # by answers: none, 1, 2 to 3, ..., 32 and more; the last is of heads of another kind
 _BEST = 64  # candidates of a question that the line is fitted to: links are chosen from these
-_BORROWED = 2  # heads' worth of the relation that each standing is estimated from besides its own
-_MOST_RELATIONS = 512  # whose standings are counted, those that valid asks most
+_BORROWED = 2  # heads' worth of the relation that each class is estimated from besides its own
+_MOST_RELATIONS = 512  # whose classes are counted, those that valid asks most
 _SURE = 1e-7  # how near to 0 and 1 a chance may be
 
 Shares = tuple[float, ...]
@@ -37,16 +37,16 @@ Shares = tuple[float, ...]
 
 @dataclass(frozen=True)
 class LinkCalibration:
-    """The shares of questions that miss an answer, by the standing of their head, and the line of all."""
+    """The shares of questions that miss an answer, by the class of their head, and the line of all."""
 
     own: dict[int, Shares]
     together: Shares
     slope: float
     offset: float
 
-    def probability(self, chances: Scores, relations: Ids, standings: Ids) -> Scores:
+    def probability(self, chances: Scores, relations: Ids, classes: Ids) -> Scores:
         """Return the probabilities of links by those of their tails, a question in each row."""
-        pairs = zip(relations.tolist(), standings.tolist(), strict=True)
+        pairs = zip(relations.tolist(), classes.tolist(), strict=True)
         shares = chances.new_tensor([self.own.get(r, self.together)[s] for r, s in pairs])
         return (self.slope * _logit(chances * shares[:, None]) + self.offset).sigmoid()
 
@@ -75,10 +75,10 @@ class Best(NamedTuple):
         return cls(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
 
-def standings(answers: Int[Tensor, " b"], fitting: Bool[Tensor, " b"]) -> Ids:
-    """Return the standings of heads with so many answers, or of those without that are of another kind."""
-    few = (1 + answers.clamp(min=1).double().log2().long()).clamp(max=_STANDINGS - 2)
-    return torch.where(answers > 0, few, torch.where(fitting, 0, _STANDINGS - 1))
+def degree_classes(answers: Int[Tensor, " b"], fitting: Bool[Tensor, " b"]) -> Ids:
+    """Return the classes of heads with so many answers, or of those without that are of another kind."""
+    few = (1 + answers.clamp(min=1).double().log2().long()).clamp(max=_CLASSES - 2)
+    return torch.where(answers > 0, few, torch.where(fitting, 0, _CLASSES - 1))
 
 
 def fit_links(
@@ -96,33 +96,29 @@ def fit_links(
     commonest = asked.argsort(descending=True, stable=True)[: min(_MOST_RELATIONS, int((asked > 0).sum()))]
     types, most = TypeConstraints.of(dataset), ceil(most_unanswered(scorer) / len(commonest))
     counted, drawn = dict[int, Tensor](), list[Tensor]()
-    standing_of = torch.zeros_like(opened.heads)
-    weights = [torch.full((len(opened.heads),), len(dataset.valid[:, :2].unique(dim=0)) / len(opened.heads))]
+    classes_of_opened, weights = torch.zeros_like(opened.heads), list[Tensor]()
     for relation in commonest.tolist():
-        standing, answered = _heads(dataset, types, relation)
-        counted[relation] = torch.stack(
-            [heads.bincount(minlength=_STANDINGS).double() for heads in (standing, standing[answered])]
-        )
+        classes, answered, others = _heads(dataset, types, relation)
+        both = [heads.bincount(minlength=_CLASSES).double() for heads in (classes, classes[answered])]
+        counted[relation] = torch.stack(both)
         mine = opened.relations == relation
-        standing_of[mine] = standing[opened.heads[mine]]
-        others = ~answered & (standing < _STANDINGS - 1)
-        if dataset.functional[relation]:  # one that has its answer is never asked for another
-            others &= standing == 0
-        heads = evenly_drawn(others.nonzero()[:, 0], most)
-        drawn.append(torch.stack([heads, torch.full_like(heads, relation), standing[heads]]))
-        weights.append(torch.full((len(heads),), float(others.sum()) / max(1, len(heads))))
+        classes_of_opened[mine] = classes[opened.heads[mine]]
+        heads = evenly_drawn(others, most)
+        drawn.append(torch.stack([heads, torch.full_like(heads, relation), classes[heads]]))
+        weights.append(torch.full((len(heads),), len(others) / max(1, len(heads))))
     everyone = torch.stack(list(counted.values())).sum(0)
     shares = {relation: _shares(each, everyone) for relation, each in counted.items()}
-    found = LinkCalibration(shares, _shares(everyone, everyone), 1.0, 0.0)
-    heads, relations, standing = torch.cat(drawn, 1)
+    plain = LinkCalibration(shares, _shares(everyone, everyone), 1.0, 0.0)
+    order = scorer.order(torch.cat(drawn, 1)[1])
+    heads, relations, classes = torch.cat(drawn, 1)[:, order]
     batches = watch(scored_questions(scorer, dataset, heads, relations))
     best = Best.joined([opened, *(Best.of(batch, len(dataset.relations)) for batch in batches)])
-    order = scorer.order(relations)  # in which they were asked
-    standing = torch.cat([standing_of, standing[order]])
-    weight = torch.cat([weights[0], torch.cat(weights[1:])[order]])
-    p = found.probability(chances(best.odds, best.relations), best.relations, standing)
+    of_valid = len(dataset.valid[:, :2].unique(dim=0)) / len(opened.heads)  # questions that each stands for
+    weight = torch.cat([torch.full((len(opened.heads),), of_valid), torch.cat(weights)[order]])
+    classes = torch.cat([classes_of_opened, classes])
+    p = plain.probability(chances(best.odds, best.relations), best.relations, classes)
     slope, offset = _line(p, best, weight)
-    return replace(found, slope=slope, offset=offset)
+    return replace(plain, slope=slope, offset=offset)
 
 
 def most_unanswered(scorer: Scorer) -> int:
@@ -130,18 +126,21 @@ def most_unanswered(scorer: Scorer) -> int:
     return most_questions(scorer.n_entities, scorer.cost) // 2
 
 
-def _heads(dataset: Dataset, types: TypeConstraints, relation: int) -> tuple[Ids, Bool[Tensor, " e"]]:
-    """Return the standing of every entity as a head of a relation in train, and whether valid answers it."""
-    count = len(dataset.entities)
-    every = torch.arange(count)
+def _heads(
+    dataset: Dataset, types: TypeConstraints, relation: int
+) -> tuple[Int[Tensor, " e"], Ids, Int[Tensor, " others"]]:
+    """Return the class of every entity as a head in train, whom valid answers, and who else may be asked."""
+    every = torch.arange(len(dataset.entities))
     answers = dataset.known_in_train.counts(every, torch.full_like(every, relation))
-    answered = torch.zeros(count, dtype=torch.bool)
-    answered[dataset.valid[dataset.valid[:, 1] == relation, 0]] = True
-    return standings(answers, types.allowed(relation + len(dataset.relations))), answered
+    classes = degree_classes(answers, types.allowed(relation + len(dataset.relations)))
+    answered = dataset.valid[dataset.valid[:, 1] == relation, 0].unique()
+    others = classes < (1 if dataset.functional[relation] else _CLASSES - 1)  # a second answer is no link
+    others[answered] = False
+    return classes, answered, others.nonzero()[:, 0]
 
 
 def _shares(counted: Float[Tensor, "2 s"], everyone: Float[Tensor, "2 s"]) -> Shares:
-    """Return the share of each standing that valid answers, drawn a little towards all of the relation."""
+    """Return the share of each class that valid answers, drawn a little towards all of the relation."""
     overall = float(everyone[1].sum() / everyone[0].sum())
     of_relation = (float(counted[1].sum()) + _BORROWED * overall) / (float(counted[0].sum()) + _BORROWED)
     found = (counted[1] + _BORROWED * of_relation) / (counted[0] + _BORROWED)
