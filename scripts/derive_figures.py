@@ -145,13 +145,18 @@ def trained_paths(data: str) -> str:
 
 def mixture(data: str, metric: str = "mrr", digits: int = 3) -> str:
     """A figure of the mixture trained longest on a data set on a GPU, by results/mixtures.json."""
-    return number(_mixture(data)["test"][metric], digits)
+    return number(_longest(data)["mixture"]["test"][metric], digits)
 
 
-def _mixture(data: str) -> dict[str, Any]:
+def took(data: str) -> str:
+    """The minutes that the command of mixture() took."""
+    return f"{_longest(data)['seconds'] / 60:.1f}"
+
+
+def _longest(data: str) -> dict[str, Any]:
     found = json.loads((KEPT / "mixtures.json").read_text("utf-8"))
     trained = [run for run in found if run["data"] == data and run["device"].startswith("NVIDIA")]
-    longest: dict[str, Any] = max(trained, key=lambda run: run["minutes"])["mixture"]
+    longest: dict[str, Any] = max(trained, key=lambda run: run["minutes"])
     return longest
 
 
@@ -214,7 +219,7 @@ def published(model: str, data: str) -> str:
 
 def _low_end(data: str) -> float:
     """The lower end of the interval of a mixture's test MRR, as for mixture()."""
-    return float(_mixture(data)["mrr_interval"][0])
+    return float(_longest(data)["mixture"]["mrr_interval"][0])
 
 
 def _as_published(model: str, data: str) -> str:
@@ -485,33 +490,14 @@ def prediction_sets() -> str:
 
 def links_in_test() -> str:
     """How many of the best new links stood in test, which was hidden, ranked by what; and as stated."""
-    rows = [
-        (
-            "run",
-            "of the best",
-            "in test, by the tail alone",
-            "as links",
-            "stated",
-            "as links of any type",
-            "CPU seconds",
-        )
-    ]
+    rows = [("run", "of the best", "in test: by the tail alone", "as links", "stated")]
     for entry in _links():
         if "by tail" in entry and entry["links"]:
-            alone, links, free = entry["by tail"], entry["links"]["constrained"], entry["links"]["any"]
+            links = entry["links"]["constrained"]
             for k in ("100", "1000"):
-                found = (f"{side['in test'][k]}" for side in (alone, links, free))
-                before, after, any_type = found
+                before, after = (str(side["in test"][k]) for side in (entry["by tail"], links))
                 stated = f"{links['mean probability'][k]:.0%}"
-                cells = (
-                    f"{int(k):,}",
-                    before,
-                    f"**{after}**",
-                    stated,
-                    any_type,
-                    f"{links['CPU seconds']:,.1f}",
-                )
-                rows.append((_run_of(entry), *cells))
+                rows.append((_run_of(entry), f"{int(k):,}", before, f"**{after}**", stated))
     return _table(rows)
 
 

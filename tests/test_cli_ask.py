@@ -97,7 +97,7 @@ def test_prediction_sets(place):
 
 
 CANDIDATES = "type constraints: 4,800 of 4,800 triples are candidates\n"  # every entity answers everything
-MEANING = "probability: of the tail, if (head, relation, ?) misses one; of a whole list fewer are true\n"
+MEANING = "probability: that the link is a missing fact, if as many are missing as valid held out\n"
 
 
 def test_links_to_a_table_lines_and_files(place, tmp_path):
