@@ -28,16 +28,14 @@ export async function show({ run, params, signal }) {
       el("h1.question", "Why ", triple(run, scored), "?"),
       caution(entities),
       el("div.tiles",
-        tile(scored.split === null ? "new" : "known", kept(scored.split)),
-        standing(scored.probability, scored.tail_rank,
-          link("ask", { run: run.name, head, relation }, sentence(h, words(r), "?"))),
-        standing(scored.head_probability, scored.head_rank,
-          link("ask", { run: run.name, relation, tail }, sentence("?", words(r), t))),
+        scored.probability === null ? tile(scored.split === null ? "new" : "known", kept(scored.split))
+          : tile(percent(scored.probability), "probability of a missing fact", kept(scored.split)),
+        tile(`#${count(scored.tail_rank)}`, link("ask", { run: run.name, head, relation }, sentence(h, words(r), "?")),
+          "of all candidates"),
+        tile(`#${count(scored.head_rank)}`, link("ask", { run: run.name, relation, tail }, sentence("?", words(r), t)),
+          "of all candidates"),
       ),
-      scored.probability === null ? null : el("p.quiet",
-        "The first probability is that this fact is missing at all; the second is that of its start, if the ",
-        "question misses an answer. There are also the ",
-        link("ask", { run: run.name, head, tail }, "relations between the two"), "."),
+      el("p.quiet", "See also the ", link("ask", { run: run.name, head, tail }, "relations between the two"), "."),
       later(load, draw, { signal, waiting: "Looking for what speaks for it…" }),
     ],
   };
@@ -86,12 +84,6 @@ function worths(run, { supports: found, candidates, facts_between: between, as_t
 function kept(split) {
   if (split === null) return "not in the graph";
   return split === "train" ? "a training fact" : `held out from training: ${split}`;
-}
-
-function standing(probability, rank, question) {
-  const place = `#${count(rank)}`;
-  return probability === null ? tile(place, question, "of all candidates")
-    : tile(percent(probability), question, `${place} of all candidates`);
 }
 
 function triple(run, { head, relation, tail, labels }) {
