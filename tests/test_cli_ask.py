@@ -100,6 +100,17 @@ CANDIDATES = "type constraints: 4,800 of 4,800 triples are candidates\n"  # ever
 MEANING = "probability: that the link is a missing fact, if as many are missing as valid held out\n"
 
 
+def test_links_of_an_older_calibration_say_what_their_probability_is(place, tmp_path):
+    shutil.copytree(place / "run", tmp_path / "run")
+    file = tmp_path / "run" / "calibration.json"
+    fields = json.loads(file.read_text())
+    del fields["links"]
+    file.write_text(json.dumps(fields))
+    shown = call("links", "run", "-k", 2, cwd=tmp_path)
+    assert shown.returncode == 0
+    assert shown.stderr.endswith("misses one; 'modulekge calibrate run' makes that of links\n")
+
+
 def test_links_to_a_table_lines_and_files(place, tmp_path):
     shown = call("links", "run", "-k", 5, cwd=place)
     assert (shown.returncode, shown.stderr) == (0, CANDIDATES + MEANING)

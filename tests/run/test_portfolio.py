@@ -24,7 +24,7 @@ from modulekge.run.portfolio import (
 )
 from modulekge.run.progress import unseen
 
-MINUTES = 0.2
+MINUTES = 0.1
 
 
 def epochs(tried):

@@ -155,7 +155,7 @@ def test_files_of_releases_are_read_as_they_were_written(graphs):
 
 def test_the_study_runs_from_files_to_a_result_that_is_read_the_next_time(graphs, monkeypatch):
     monkeypatch.setattr(future, "SHARE", 1)
-    found = future.predict_future(planted(), graphs / "runs", minutes=0.1)
+    found = future.predict_future(planted(), graphs / "runs", minutes=0.02)
     way = found.ways[0]
     assert way.name == "the step before" and way.came[1].true >= 32
     assert [r.facts for r in found.ranked] == [32, 32, 2, 2]

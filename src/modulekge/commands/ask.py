@@ -119,12 +119,16 @@ def links(
     rows, target = with_labels(Rows.of(Link, found), dataset), None if dry_run else out
     give(rows, render.links_table(found, dataset), target, as_json, lambda: write(found, dataset))
     if found and not as_json:
-        typer.echo(
-            "probability: that the link is a missing fact, if as many are missing as valid held out",
-            err=True,
-        )
+        typer.echo(_meaning(predictor), err=True)
     if out and dry_run:
         typer.echo(f"{out}: {counted(len(found), 'link')} would be written; nothing was", err=True)
+
+
+def _meaning(predictor: Predictor) -> str:
+    if predictor.calibrated().links is None:  # it was made before links had probabilities of their own
+        better = f"'modulekge calibrate {predictor.run.folder.path}' makes that of links"
+        return f"probability: of the tail, if (head, relation, ?) misses one; {better}"
+    return "probability: that the link is a missing fact, if as many are missing as valid held out"
 
 
 def score(
