@@ -105,3 +105,7 @@ def test_a_calibration_without_it_gives_the_chance_of_the_tail():
         before.link_probability(odds, relations, torch.tensor([0])), before.probability(odds, relations)
     )
     assert Calibration.from_fields(json.loads(found.to_json())) == found
+    fields = json.loads(found.to_json())
+    fields["links"]["together"].pop()
+    with pytest.raises(ValueError, match="expected 8 shares"):
+        Calibration.from_fields(fields)

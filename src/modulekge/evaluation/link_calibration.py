@@ -44,6 +44,10 @@ class LinkCalibration:
     slope: float
     offset: float
 
+    def __post_init__(self) -> None:
+        if any(len(shares) != _CLASSES for shares in (self.together, *self.own.values())):
+            raise ValueError(f"links: expected {_CLASSES} shares for each relation")
+
     def probability(self, chances: Scores, relations: Ids, classes: Ids) -> Scores:
         """Return the probabilities of links by those of their tails, a question in each row."""
         pairs = zip(relations.tolist(), classes.tolist(), strict=True)
