@@ -109,3 +109,12 @@ def test_a_calibration_without_it_gives_the_chance_of_the_tail():
     fields["links"]["together"].pop()
     with pytest.raises(ValueError, match="expected 8 shares"):
         Calibration.from_fields(fields)
+
+
+def test_where_valid_answers_every_question_no_other_is_asked():
+    names = tuple(f"e{i}" for i in range(6))
+    ring = torch.tensor([[i, 0, (i + 1) % 6] for i in range(6)])
+    other = torch.tensor([[i, 0, (i + 2) % 6] for i in range(6)])
+    parts = Vocabulary("entity", names), Vocabulary("relation", ("next",))
+    found = calibrate(drawn(dataset := Dataset("ring", *parts, ring, other, ring[:0])).scorer(), dataset)
+    assert found.links.own[0][1] == pytest.approx(1.0)

@@ -117,7 +117,7 @@ def fit_links(
     heads, relations, classes = torch.cat(drawn, 1)[:, order]
     batches = watch(scored_questions(scorer, dataset, heads, relations))
     best = Best.joined([opened, *(Best.of(batch, len(dataset.relations)) for batch in batches)])
-    of_valid = len(dataset.valid[:, :2].unique(dim=0)) / len(opened.heads)  # questions that each stands for
+    of_valid = len(dataset.valid[:, :2].unique(dim=0)) / max(1, len(opened.heads))  # that each stands for
     weight = torch.cat([torch.full((len(opened.heads),), of_valid), torch.cat(weights)[order]])
     classes = torch.cat([classes_of_opened, classes])
     p = plain.probability(chances(best.odds, best.relations), best.relations, classes)

@@ -172,6 +172,8 @@ def scored_questions(
     answers = (answers or FilterIndex.of(dataset.train[:0], count)).to(device)
     known, irreflexive = dataset.known.to(device), dataset.irreflexive.to(device)
     order = scorer.order(relations)
+    if not len(order):
+        return
     at_once = questions_at_once(scorer.n_entities, device)
     for some, asks in zip(heads[order].split(at_once), relations[order].split(at_once), strict=True):
         some, asks = some.to(device), asks.to(device)
