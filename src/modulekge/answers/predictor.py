@@ -261,12 +261,20 @@ class Predictor(Shown):
         for name, found in (("min_probability", min_probability), ("share", share)):
             if not 0 <= found <= 1:
                 raise QuestionError(f"{name} = {found:g}: expected a number between 0 and 1")
-        scorer, dataset = self.run.scorer, self.run.dataset
-        calibration, constrained = self.calibrated(), self._constraints(types) is not None
-        only = None if heads is None else torch.tensor(heads)
-        asked = scorer, dataset, calibration, relations, k, self.type_constraints
-        chunks = links_in_chunks(*asked, constrained, min_probability, only, share)
-        return self.score_ids(best_links(watch(chunks), k, dataset.symmetric, per_relation))
+        check_types(types)
+        chunks = links_in_chunks(
+            self.run.scorer,
+            self.run.dataset,
+            self.calibrated(),
+            relations,
+            k,
+            self.type_constraints,
+            constrained=types == "constrained",
+            least=min_probability,
+            only=None if heads is None else torch.tensor(heads),
+            share=share,
+        )
+        return self.score_ids(best_links(watch(chunks), k, self.run.dataset.symmetric, per_relation))
 
     def link_candidates(
         self, relations: str | Iterable[str] | None = None, types: Types = "constrained"
@@ -327,9 +335,8 @@ class Predictor(Shown):
             return self.entities
         heads, relations, _ = triples.cpu().unbind(1)
         itself = torch.tensor([split is not None for (split,) in splits], dtype=torch.long)
-        others = dataset.known.counts(heads, relations) - itself
         fitting = self.type_constraints.fit(heads, relations + len(dataset.relations))
-        classes = degree_classes(others, fitting)
+        classes = degree_classes(dataset.known.counts(heads, relations) - itself, fitting)
         return replace(self.entities, chance=partial(calibration.link_probability, classes=classes))
 
 

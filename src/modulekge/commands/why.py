@@ -20,11 +20,8 @@ def explain(run: Path, head: str, relation: str, tail: str, k: int, as_json: boo
     explanation = explain_by_name(loaded, head, relation, tail, k)
     print_untrained(loaded.dataset, head, tail)
     (whole,) = Predictor(loaded).score([(head, relation, tail)])
-    sure = (
-        []
-        if whole.probability is None
-        else [f"probability that it is a missing fact: {whole.probability:.1%}"]
-    )
+    chance = whole.probability
+    sure = [] if chance is None else [f"probability that it is a missing fact: {chance:.1%}"]
     if loaded.members:
         sure += [f"rank {whole.tail_rank} of tails", f"{whole.head_rank} of heads"]
         typer.echo(

@@ -96,32 +96,29 @@ def fit_links(
 
     ``chances`` are the probabilities of tails by their log-odds and relations.
     """
-    asked = dataset.valid[:, 1].bincount(minlength=len(dataset.relations))
+    count = len(dataset.relations)
+    asked = dataset.valid[:, 1].bincount(minlength=count)
     commonest = asked.argsort(descending=True, stable=True)[: min(_MOST_RELATIONS, int((asked > 0).sum()))]
     types, most = TypeConstraints.of(dataset), ceil(most_unanswered(scorer) / len(commonest))
-    counted, drawn = dict[int, Tensor](), list[Tensor]()
-    classes_of_opened, weights = torch.zeros_like(opened.heads), list[Tensor]()
+    counted, drawn, stands_for = dict[int, Tensor](), list[Tensor](), torch.ones(count)
     for relation in commonest.tolist():
         classes, answered, others = _heads(dataset, types, relation)
         both = [heads.bincount(minlength=_CLASSES).double() for heads in (classes, classes[answered])]
         counted[relation] = torch.stack(both)
-        mine = opened.relations == relation
-        classes_of_opened[mine] = classes[opened.heads[mine]]
-        heads = evenly_drawn(others, most)
-        drawn.append(torch.stack([heads, torch.full_like(heads, relation), classes[heads]]))
-        weights.append(torch.full((len(heads),), len(others) / max(1, len(heads))))
+        some = evenly_drawn(others, most)
+        drawn.append(torch.stack([some, torch.full_like(some, relation)]))
+        stands_for[relation] = len(others) / max(1, len(some))
     everyone = torch.stack(list(counted.values())).sum(0)
     shares = {relation: _shares(each, everyone) for relation, each in counted.items()}
     plain = LinkCalibration(shares, _shares(everyone, everyone), 1.0, 0.0)
-    order = scorer.order(torch.cat(drawn, 1)[1])
-    heads, relations, classes = torch.cat(drawn, 1)[:, order]
-    batches = watch(scored_questions(scorer, dataset, heads, relations))
-    best = Best.joined([opened, *(Best.of(batch, len(dataset.relations)) for batch in batches)])
-    of_valid = len(dataset.valid[:, :2].unique(dim=0)) / max(1, len(opened.heads))  # that each stands for
-    weight = torch.cat([torch.full((len(opened.heads),), of_valid), torch.cat(weights)[order]])
-    classes = torch.cat([classes_of_opened, classes])
+    batches = watch(scored_questions(scorer, dataset, *torch.cat(drawn, 1)))
+    best = Best.joined([opened, *(Best.of(batch, count) for batch in batches)])
+    weights = stands_for[best.relations]
+    weights[: len(opened.heads)] = len(dataset.valid[:, :2].unique(dim=0)) / max(1, len(opened.heads))
+    answers = dataset.known_in_train.counts(best.heads, best.relations)
+    classes = degree_classes(answers, types.fit(best.heads, best.relations + count))
     p = plain.probability(chances(best.odds, best.relations), best.relations, classes)
-    slope, offset = _line(p, best, weight)
+    slope, offset = _line(p, best, weights)
     return replace(plain, slope=slope, offset=offset)
 
 
